@@ -1,0 +1,42 @@
+/* job.h: what the files of the runtime tell each other about the one job of this process.
+ *
+ * pp.h is for generated programs, this is for job.c, data.c, save.c and the transport. */
+#ifndef PP_JOB_H
+#define PP_JOB_H
+
+#include "local/control.h"
+#include "pp.h"
+
+typedef struct Job {
+    PpJob plan;                     // as generated; steps and data.path replaced by the options
+    const char *save;               // directory, or NULL
+    int64_t delay;                  // most microseconds to sleep before each action and message
+    int quiet;
+    int alone;                      // no launcher: one rank started by hand
+    int step;                       // that runs, from 1; 0 before the first
+    int64_t blocked;                // ns spent waiting, ever
+    Control *control;               // shared with the launcher; private memory if alone
+    RankRecord *self;               // control->records[rank]
+    StepRecord record;              // of the step that runs
+} Job;
+
+extern Job pp_job;
+
+/* job.c */
+void pp_delay(void);                // sleeps a little under --delay
+uint64_t pp_splitmix64(uint64_t x);
+
+/* the transport (local/local.c) */
+void pp_attach(void);               // finds the launcher; sets control, self, alone
+float *pp_join(void);               // waits for all ranks; the arena
+void pp_mark_step(void);            // the ordinals of pp_wait count from here
+void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what, int micro,
+              int peer);
+void pp_meet_all(const char *what); // barrier of all ranks
+
+/* data.c, save.c */
+void pp_open_data(void);
+void pp_open_save(void);
+void pp_write_save(void);
+
+#endif

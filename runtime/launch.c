@@ -1,0 +1,520 @@
+/* launch.c: pprun, which starts the ranks of a job on this machine and answers for them.
+ *
+ *     check -> make the shared memory -> fork and exec every rank -> supervise until all have left
+ *
+ * It reads what the ranks report (local/control.h) every 20 ms and never touches the training.
+ * Whatever goes wrong, it says which rank, at which action, waiting for what, then kills all: no
+ * rank outlives it (PR_SET_PDEATHSIG) and none is left as a zombie. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "local/control.h"
+#include "progress.h"
+
+enum {
+    POLL = 20,                      // ms between two looks
+    GRACE = 100,                    // ms after a death, for the others to run into their waits
+    STALL_LOOK = 500,               // ms between two looks for a stall
+    STALL = 4000,                   // ms without any sign of life
+    GAP = 2000,                     // ms between two looks: it was pprun that did not run
+};
+
+typedef struct Rank {
+    pid_t pid;                      // 0: has left
+    int status;                     // of waitpid, when it has left
+    char state;                     // of /proc: R runs, S sleeps, T stopped, ...
+    unsigned long ticks;            // of processor time
+} Rank;
+
+typedef struct Job {
+    int ranks;
+    const char *prefix;
+    char **options;                 // handed on to every rank
+    int option_count;
+    int quiet;
+    const char *losses;             // file, or NULL
+    int fd;
+    Control *control;
+    Rank *rank;                     // [ranks]
+    Progress progress;
+    int interrupts;                 // acted on
+    int64_t looked, alive;          // for a stall: last look, last sign of life
+    uint32_t marks;                 // sum of the progress counters at the last look
+    unsigned long ticks;            // of processor time, all ranks
+} Job;
+
+static volatile sig_atomic_t interrupted, suspended;
+
+/* ---- words ---- */
+
+static _Noreturn void die(int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("pprun: error: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(status);
+}
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: pprun [options] N PREFIX      starts PREFIX0 .. PREFIX<N-1>\n"
+          "  --losses FILE one line `step loss norm` for each step, exact\n" RANK_OPTIONS, out);
+}
+
+static void name_action(const RankRecord *record, char *text, size_t size)
+{
+    int step = atomic_load(&record->step);
+    char number[16] = "";
+    if (record->micro >= 0)
+        snprintf(number, sizeof number, "%d", record->micro);
+    if (step == 0)
+        snprintf(text, size, "before step 1");
+    else if (!record->action[0])
+        snprintf(text, size, "at the start of step %d", step);
+    else
+        snprintf(text, size, "%s %s%s of step %d", atomic_load(&record->computing) ? "in" : "after",
+                 record->action, number, step);
+}
+
+static void name_wait(const RankRecord *record, char *text, size_t size)
+{
+    char number[16] = "";
+    if (record->waiting_micro >= 0)
+        snprintf(number, sizeof number, "%d", record->waiting_micro);
+    switch (atomic_load(&record->waiting)) {
+    case WAIT_MESSAGE:
+        snprintf(text, size, "waiting for %s%s from rank %d", record->waiting_for, number,
+                 record->peer);
+        break;
+    case WAIT_TAKEN:
+        snprintf(text, size, "waiting for rank %d to take %s%s", record->peer, record->waiting_for,
+                 number);
+        break;
+    case WAIT_MEETING:
+        snprintf(text, size, "waiting for rank %d in %s", record->peer, record->waiting_for);
+        break;
+    case WAIT_START:
+        snprintf(text, size, "waiting for the others to start");
+        break;
+    default:
+        snprintf(text, size, "waiting for pprun");
+    }
+}
+
+static void tell_about(const Job *job, int rank)
+{
+    const RankRecord *record = &job->control->records[rank];
+    char text[4 * TEXT];
+    if (atomic_load(&record->finished)) {
+        fprintf(stderr, "  rank %d had finished\n", rank);
+    } else if (atomic_load(&record->waiting)) {
+        name_wait(record, text, sizeof text);
+        fprintf(stderr, "  rank %d was %s\n", rank, text);
+    } else {
+        name_action(record, text, sizeof text);
+        fprintf(stderr, "  rank %d was %s\n", rank, text);
+    }
+}
+
+static void tell_about_others(const Job *job, int rank)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (i != rank)
+            tell_about(job, i);
+}
+
+/* ---- start ---- */
+
+static int is_whole_number(const char *text)
+{
+    if (!*text)
+        return 0;
+    for (; *text; text++)
+        if (!isdigit((unsigned char)*text))
+            return 0;
+    return 1;
+}
+
+/* N and PREFIX are the last two words, so options of the ranks need not be known here. */
+static void parse_arguments(Job *job, int argc, char **argv)
+{
+    job->options = calloc((size_t)argc, sizeof *job->options);
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help")) {
+            print_usage(stdout);
+            exit(0);
+        }
+    if (argc < 3 || !is_whole_number(argv[argc - 2]) || !job->options) {
+        print_usage(stderr);
+        exit(2);
+    }
+    job->ranks = atoi(argv[argc - 2]);
+    job->prefix = argv[argc - 1];
+    if (job->ranks < 1 || job->ranks > 4096)
+        die(2, "the number of ranks is %s, it must be 1 to 4096", argv[argc - 2]);
+    for (int i = 1; i < argc - 2; i++) {
+        if (!strcmp(argv[i], "--losses") && i + 1 < argc - 2)
+            job->losses = argv[++i];
+        else if (!strcmp(argv[i], "--losses"))
+            die(2, "--losses needs the name of a file");
+        else
+            job->options[job->option_count++] = argv[i];
+        if (!strcmp(argv[i], "--quiet"))
+            job->quiet = 1;
+    }
+}
+
+static char *program_of(const Job *job, int rank)
+{
+    char *path;
+    if (asprintf(&path, "%s%s%d", strchr(job->prefix, '/') ? "" : "./", job->prefix, rank) < 0)
+        die(1, "out of memory");
+    return path;
+}
+
+static void check_programs(const Job *job)
+{
+    for (int i = 0; i < job->ranks; i++) {
+        char *path = program_of(job, i);
+        if (access(path, X_OK) != 0)
+            die(1, "cannot start rank %d of %d: %s: %s", i, job->ranks, path, strerror(errno));
+        free(path);
+    }
+}
+
+static void make_control(Job *job)
+{
+    size_t bytes = control_bytes(job->ranks);
+    job->fd = memfd_create("pipec", 0);
+    if (job->fd < 0 || ftruncate(job->fd, (off_t)bytes) != 0)
+        die(1, "cannot get shared memory: %s", strerror(errno));
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
+    if (memory == MAP_FAILED)
+        die(1, "cannot map shared memory: %s", strerror(errno));
+    job->control = memory;
+    job->control->magic = CONTROL_MAGIC;
+    job->control->ranks = job->ranks;
+    atomic_store(&job->control->gate, gate_of(0, UINT32_MAX));
+}
+
+/* In a group of its own, so that a signal for the group of pprun reaches pprun alone. */
+static _Noreturn void become_rank(const Job *job, int rank, pid_t launcher)
+{
+    char *path = program_of(job, rank), number[3][16];
+    char **arguments = calloc((size_t)job->option_count + 2, sizeof *arguments);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher || !arguments)
+        _exit(127);
+    snprintf(number[0], sizeof number[0], "%d", job->fd);
+    snprintf(number[1], sizeof number[1], "%d", rank);
+    snprintf(number[2], sizeof number[2], "%d", job->ranks);
+    setenv("PP_FD", number[0], 1);
+    setenv("PP_RANK", number[1], 1);
+    setenv("PP_RANKS", number[2], 1);
+    arguments[0] = path;
+    memcpy(arguments + 1, job->options, (size_t)job->option_count * sizeof *arguments);
+    execv(path, arguments);
+    if (!atomic_exchange(&job->control->failing, 1)) {
+        snprintf(job->control->reason, sizeof job->control->reason, "cannot start rank %d: %s: %s",
+                 rank, path, strerror(errno));
+        atomic_store(&job->control->reason_is_written, 1);
+    }
+    _exit(127);
+}
+
+static void on_signal(int number)
+{
+    if (number == SIGTSTP)
+        suspended = 1;
+    else if (number != SIGCHLD)
+        interrupted = interrupted + 1;
+}
+
+/* SIGCHLD only has to end the wait for news. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGTSTP, &action, NULL);
+    sigaction(SIGCHLD, &action, NULL);
+}
+
+/* ---- end ---- */
+
+static void signal_all(const Job *job, int number)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].pid > 0)
+            kill(job->rank[i].pid, number);
+}
+
+static void kill_all(Job *job)
+{
+    signal_all(job, SIGKILL);
+    for (int i = 0; i < job->ranks; i++) {
+        while (job->rank[i].pid > 0 && waitpid(job->rank[i].pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        job->rank[i].pid = 0;
+    }
+}
+
+static void start_ranks(Job *job)
+{
+    pid_t launcher = getpid();
+    job->rank = calloc((size_t)job->ranks, sizeof *job->rank);
+    if (!job->rank)
+        die(1, "out of memory");
+    fflush(NULL);
+    for (int i = 0; i < job->ranks; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            become_rank(job, i, launcher);
+        if (pid < 0) {
+            int error = errno;
+            kill_all(job);
+            die(1, "cannot start rank %d: %s", i, strerror(error));
+        }
+        job->rank[i].pid = pid;
+    }
+}
+
+/* Collects the ranks that have left. Returns one that should not have, the killed first, or -1. */
+static int find_dead(Job *job)
+{
+    int dead = -1;
+    for (int i = 0; i < job->ranks; i++) {
+        Rank *rank = &job->rank[i];
+        if (rank->pid == 0 || waitpid(rank->pid, &rank->status, WNOHANG) <= 0)
+            continue;
+        rank->pid = 0;
+        int good = rank->status == 0 && atomic_load(&job->control->records[i].finished);
+        if (!good &&
+            (dead < 0 || (WIFSIGNALED(rank->status) && !WIFSIGNALED(job->rank[dead].status))))
+            dead = i;
+    }
+    return dead;
+}
+
+static void rest(int milliseconds)
+{
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    while (nanosleep(&time, &time) != 0 && errno == EINTR)
+        continue;
+}
+
+static void tell_death(const Job *job, int dead)
+{
+    const RankRecord *record = &job->control->records[dead];
+    int status = job->rank[dead].status;
+    char how[96], where[4 * TEXT];
+    if (WIFSIGNALED(status)) {
+        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        char *name = strchr(how, ',') + 2;
+        *name = (char)tolower((unsigned char)*name);
+    } else {
+        snprintf(how, sizeof how, "exit status %d", WEXITSTATUS(status));
+    }
+    if (atomic_load(&record->waiting))
+        name_wait(record, where, sizeof where);
+    else
+        name_action(record, where, sizeof where);
+    fprintf(stderr, "pprun: error: rank %d died (%s) %s\n", dead, how, where);
+    tell_about_others(job, dead);
+}
+
+/* A rank that fails tells why before it leaves; one that is only killed cannot. */
+static int end_dead(Job *job, int dead)
+{
+    const Control *control = job->control;
+    if (WIFEXITED(job->rank[dead].status) && WEXITSTATUS(job->rank[dead].status) == 2) {
+        rest(GRACE);
+        kill_all(job);
+        return 2;                   // rank 0 has explained the options
+    }
+    rest(GRACE);
+    atomic_store(&job->control->abort, 1);
+    progress_read(&job->progress, job->control);
+    progress_break(&job->progress);
+    if (atomic_load(&control->reason_is_written))
+        fprintf(stderr, "pprun: error: %s\n", control->reason);
+    else if (job->rank[dead].status == 0 && !atomic_load(&control->records[dead].step))
+        fprintf(stderr, "pprun: rank %d left before the first step\n", dead);
+    else
+        tell_death(job, dead);
+    kill_all(job);
+    return 1;
+}
+
+/* ---- stall ---- */
+
+static void read_state(Rank *rank)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)rank->pid);
+    FILE *file = fopen(path, "re");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[length] = 0;
+    const char *after = strrchr(text, ')');     // the name may hold anything
+    unsigned long user, system;
+    if (after && sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                        &rank->state, &user, &system) == 3)
+        rank->ticks = user + system;
+}
+
+/* Signs of life: something was done, processor time was used, a rank is ready to run (R), waits
+ * for a disk (D) or is held by a debugger (t). */
+static int shows_life(Job *job, int64_t elapsed)
+{
+    uint32_t marks = 0;
+    unsigned long ticks = 0;
+    int life = 0;
+    for (int i = 0; i < job->ranks; i++) {
+        marks += atomic_load(&job->control->records[i].progress);
+        if (job->rank[i].pid == 0)
+            continue;
+        read_state(&job->rank[i]);
+        ticks += job->rank[i].ticks;
+        life |= strchr("RDt", job->rank[i].state) != NULL;
+    }
+    double used = (double)(ticks - job->ticks) / (double)sysconf(_SC_CLK_TCK) * 1e9;
+    life |= marks != job->marks || ticks < job->ticks || used > 0.1 * (double)elapsed;
+    job->marks = marks;
+    job->ticks = ticks;
+    return life;
+}
+
+static int is_stalled(Job *job)
+{
+    int64_t now = now_ns(), elapsed = now - job->looked;
+    if (elapsed < STALL_LOOK * 1000000LL)
+        return 0;
+    if (shows_life(job, elapsed) || elapsed > GAP * 1000000LL)
+        job->alive = now;
+    job->looked = now;
+    return now - job->alive >= STALL * 1000000LL;
+}
+
+/* The rank that holds up the others: one that is stopped, or one that is not waiting for a rank. */
+static int find_stalled(const Job *job)
+{
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].pid > 0 && job->rank[i].state == 'T')
+            return i;
+    for (int i = 0; i < job->ranks; i++)
+        if (job->rank[i].pid > 0 && !atomic_load(&job->control->records[i].waiting))
+            return i;
+    return -1;
+}
+
+static int end_stalled(Job *job)
+{
+    int stalled = find_stalled(job);
+    char where[4 * TEXT];
+    progress_break(&job->progress);
+    if (stalled < 0) {
+        fprintf(stderr, "pprun: error: all ranks wait for each other, since %d s\n", STALL / 1000);
+    } else {
+        const RankRecord *record = &job->control->records[stalled];
+        if (atomic_load(&record->waiting))
+            name_wait(record, where, sizeof where);
+        else
+            name_action(record, where, sizeof where);
+        fprintf(stderr, "pprun: error: rank %d stalled %s: %s, nothing was done for %d s\n",
+                stalled, where, job->rank[stalled].state == 'T' ? "it is stopped" : "it sleeps",
+                STALL / 1000);
+    }
+    tell_about_others(job, stalled);
+    kill_all(job);
+    return 1;
+}
+
+/* ---- supervision ---- */
+
+/* See gate_of: all ranks end the step that the fastest has begun, and none begins another. */
+static void ask_to_stop(Job *job)
+{
+    atomic_ullong *gate = &job->control->gate;
+    unsigned long long seen = atomic_load(gate);
+    while (!atomic_compare_exchange_weak(gate, &seen,
+                                         gate_of((uint32_t)(seen >> 32), (uint32_t)(seen >> 32))))
+        continue;
+    job->progress.stop = (int)(seen >> 32);
+    progress_break(&job->progress);
+    fprintf(stderr, "pprun: stopping after step %d; once more to kill\n", job->progress.stop);
+}
+
+/* The terminal stops only the group of pprun; the ranks have to be told. */
+static void suspend(const Job *job)
+{
+    suspended = 0;
+    signal_all(job, SIGSTOP);
+    raise(SIGSTOP);
+    signal_all(job, SIGCONT);
+}
+
+static int ranks_left(const Job *job)
+{
+    int left = 0;
+    for (int i = 0; i < job->ranks; i++)
+        left += job->rank[i].pid > 0;
+    return left;
+}
+
+static int supervise(Job *job)
+{
+    job->looked = job->alive = now_ns();
+    while (ranks_left(job) > 0) {
+        uint32_t news = atomic_load(&job->control->news.value);
+        int dead = find_dead(job);
+        if (dead >= 0)
+            return end_dead(job, dead);
+        progress_read(&job->progress, job->control);
+        if (suspended)
+            suspend(job);
+        if (interrupted > job->interrupts && job->interrupts++ == 0)
+            ask_to_stop(job);
+        if (job->interrupts > 1) {
+            progress_break(&job->progress);
+            fprintf(stderr, "pprun: killed in step %d\n", job->progress.steps + 1);
+            kill_all(job);
+            return 130;
+        }
+        if (is_stalled(job))
+            return end_stalled(job);
+        if (ranks_left(job) > 0)
+            sleep_on(&job->control->news, news, POLL);
+    }
+    progress_read(&job->progress, job->control);
+    progress_end(&job->progress, job->control);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static Job job;
+    parse_arguments(&job, argc, argv);
+    check_programs(&job);
+    make_control(&job);
+    progress_start(&job.progress, job.quiet, job.losses);
+    catch_signals();
+    start_ranks(&job);
+    return supervise(&job);
+}

@@ -1,0 +1,155 @@
+/* control.h: the memory that the launcher and the ranks of one machine share.
+ *
+ * One memfd holds everything. The launcher makes it as long as `Control` and hands its number to
+ * the ranks (PP_FD). The ranks say what they need, the last of them grows the file, and all map it:
+ *
+ *      Control | records[ranks] || squares[parameters] | meets[from][to] | offsets[rank][uses] |
+ *     |<- launcher and ranks -->|| queues[from][to]    | arena of rank 0 | arena of rank 1 | ...
+ *                               ||<- ranks alone; begins at a page, found by local.c: lay_out ->|
+ *
+ *     a queue, from rank 0 to rank 1, of a ring of 4, after three sends and one receive:
+ *         sent 3  taken 1  ring [ - | where, length | where, length | - ]   (places: in arena 0)
+ *     The receiver copies from the sender's arena into its own: no message is ever stored twice.
+ *
+ * The idea: every word that somebody waits for is a 32-bit counter that only grows (modulo 2^32),
+ * has one writer, and is compared by signed difference. Whoever reads a counter that is high enough
+ * (acquire) sees all that its writer wrote before raising it (release).
+ *
+ * The text fields are for reports only: the launcher may read one while it is being written. */
+#ifndef PP_CONTROL_H
+#define PP_CONTROL_H
+
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONTROL_MAGIC = 0x70703031,     // "pp01": launcher and ranks are of one version
+    TEXT = 48,                      // bytes of a name in a report
+    STEP_RING = 64,                 // steps that a rank keeps for the launcher
+    STEP_LEAD = 60,                 // a rank waits when the launcher is so many steps behind
+};
+
+typedef struct Counter {            // a cache line each: writers of two counters never meet
+    _Alignas(64) atomic_uint value;
+    atomic_uint sleepers;           // who may be asleep on it
+} Counter;
+
+typedef struct StepRecord {         // one finished step of one rank; times in ns of CLOCK_MONOTONIC
+    double loss;                    // sum over `losses` micro-batches; 0 of 0: this rank has none
+    int losses;
+    float norm;                     // of the gradients; NaN where nothing is clipped
+    int64_t busy;                   // in actions, without waiting
+    int64_t begin, end;             // of the first and last action; if none: of the report
+} StepRecord;
+
+typedef enum {
+    NOT_WAITING,
+    WAIT_MESSAGE,                   // for `waiting` from `peer`
+    WAIT_TAKEN,                     // until `peer` has taken `waiting`
+    WAIT_MEETING,                   // for `peer` in the collective `waiting`
+    WAIT_START,                     // for the other ranks to start
+    WAIT_LAUNCHER,                  // for the launcher to read the last steps
+} Waiting;
+
+typedef struct RankRecord {         // written by its rank, read by the launcher; its needs by all
+    uint64_t arena;                 // needs, fixed before `arrived` is raised: bytes,
+    uint32_t depth, parameters;     //     messages per queue and step, length of squares
+    int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
+    int numbers;                    // 1: they are not tokens
+
+    atomic_int step;                // that runs, from 1
+    atomic_int computing;           // inside `action`; else between it and the next
+    char action[TEXT];              // "2F", with `micro` 3: 2F3; micro < 0: no number
+    int micro;
+    atomic_int waiting;             // Waiting
+    char waiting_for[TEXT];
+    int waiting_micro, peer;
+
+    atomic_uint progress;           // grows with everything that is done; standing still is a stall
+    atomic_int finished;            // left by pp_finish
+    Counter done;                   // steps in `steps`, ever
+    StepRecord steps[STEP_RING];    // step s at s % STEP_RING
+} RankRecord;
+
+typedef struct Control {
+    int magic, ranks;
+    char name[TEXT], schedule[TEXT];    // of the job; from rank 0, as are the next two
+    int steps;
+    double bubble;                  // planned, 0 .. 1
+    Counter arrived;                // ranks whose needs are known
+    Counter grown;                  // 1: the file has its full length
+    Counter reported;               // steps that the launcher has read from all ranks
+    Counter news;                   // raised by a rank that wants the launcher to look now
+    atomic_ullong gate;             // highest step started << 32 | last step allowed
+    atomic_int abort;               // whoever waits leaves
+    atomic_int failing;             // taken by the first rank that fails
+    atomic_int reason_is_written;
+    char reason[1024];
+    RankRecord records[];
+} Control;
+
+/* A step may start only while it is <= last. Both halves change in one atomic exchange, so when the
+ * launcher sets last = started no rank is beyond it and every rank will still run up to it: all
+ * stop after the same step, whatever their speed. */
+static inline uint64_t gate_of(uint32_t started, uint32_t last)
+{
+    return (uint64_t)started << 32 | last;
+}
+
+static inline size_t control_bytes(int ranks)
+{
+    return sizeof(Control) + (size_t)ranks * sizeof(RankRecord);
+}
+
+static inline int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Returns when woken, when *word is not `seen`, after a signal, or after the time: look again. */
+static inline void futex_wait(atomic_uint *word, uint32_t seen, int milliseconds)
+{
+    struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
+}
+
+static inline void futex_wake(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* The raiser writes `value`, then reads `sleepers`; the sleeper writes `sleepers`, then reads
+ * `value` (the kernel does, before it sleeps). All four are sequentially consistent, so one of the
+ * two sees the other: no wake is lost, and none is made in vain: a message between ranks that spin
+ * takes 0.4 us, with a wake for each 32 us. */
+static inline void raise_counter(Counter *counter)
+{
+    atomic_fetch_add(&counter->value, 1);
+    if (atomic_load(&counter->sleepers) > 0)
+        futex_wake(&counter->value);
+}
+
+/* Sleeps unless the value is no longer `seen`; may return early: look again. */
+static inline void sleep_on(Counter *counter, uint32_t seen, int milliseconds)
+{
+    atomic_fetch_add(&counter->sleepers, 1);
+    futex_wait(&counter->value, seen, milliseconds);
+    atomic_fetch_sub(&counter->sleepers, 1);
+}
+
+/* Options of every rank program; pprun hands them on. */
+#define RANK_OPTIONS                                                                               \
+    "  --steps N     train N steps\n"                                                              \
+    "  --data PATH   read this file, or these files (a glob pattern)\n"                            \
+    "  --save DIR    write the parameters there, as safetensors, at the end\n"                     \
+    "  --seed N      of the first parameters and of the order of the data\n"                       \
+    "  --delay US    sleep 0 to US microseconds before each action and message (a test)\n"         \
+    "  --quiet       no progress\n"
+
+#endif

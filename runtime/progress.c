@@ -1,0 +1,203 @@
+/* progress.c: the steps of a run, read from the records of all ranks, as lines and a file.
+ *
+ * A step is done when every rank has done it. Then
+ *     loss    sums of all ranks that have one, over their micro-batches
+ *     bubble  1 - (sum of the ranks' busy times) / (ranks * (last end - first begin))
+ * On a terminal one line is rewritten; in a pipe there are at most some 50 lines, with
+ * the first and the last. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "progress.h"
+
+enum { LINES = 48, REDRAW = 100 };      // lines in a pipe; ms between two on a terminal
+
+void progress_start(Progress *progress, int quiet, const char *losses)
+{
+    progress->quiet = quiet;
+    progress->terminal = isatty(STDOUT_FILENO);
+    if (!losses)
+        return;
+    progress->losses = fopen(losses, "we");
+    if (!progress->losses) {
+        fprintf(stderr, "pprun: error: cannot write %s: %s\n", losses, strerror(errno));
+        exit(1);
+    }
+}
+
+void progress_break(Progress *progress)
+{
+    if (progress->open_line)
+        putchar('\n');
+    progress->open_line = 0;
+    fflush(NULL);
+}
+
+static void print_clock(int64_t ns)
+{
+    int64_t seconds = (ns + 500000000) / 1000000000;
+    if (seconds >= 3600)
+        printf("%d:%02d:%02d", (int)(seconds / 3600), (int)(seconds / 60 % 60),
+               (int)(seconds % 60));
+    else
+        printf("%d:%02d", (int)(seconds / 60), (int)(seconds % 60));
+}
+
+static void print_rate(const Control *control, int steps, int64_t ns)
+{
+    int rows = 0, numbers = 0;
+    for (int i = 0; i < control->ranks; i++) {
+        if (control->records[i].rows_per_step > rows)
+            rows = control->records[i].rows_per_step;
+        numbers |= control->records[i].numbers;
+    }
+    if (rows > 0 && ns > 0)
+        printf("  %.0f %s/s", (double)rows * steps / ((double)ns / 1e9), numbers ? "rows" : "tok");
+}
+
+static void print_numbers(double loss, double norm)
+{
+    if (!isnan(loss))
+        printf("  loss %.4f", loss);
+    if (!isnan(norm))
+        printf("  norm %.3f", norm);
+}
+
+static int planned_steps(const Progress *progress, const Control *control)
+{
+    return progress->stop > 0 ? progress->stop : control->steps;
+}
+
+/* Rates and bubble are of the steps since the last line; the time left is of all but the first. */
+static void print_line(Progress *progress, const Control *control)
+{
+    int total = planned_steps(progress, control), width = snprintf(NULL, 0, "%d", control->steps);
+    int fresh = progress->steps - progress->shown, from_second = progress->shown == 0;
+    if (progress->terminal)
+        printf("\r\033[K");
+    printf("step %*d/%d", width, progress->steps, control->steps);
+    print_numbers(progress->loss, progress->norm);
+    print_rate(control, fresh, progress->last - progress->shown_at);
+    if (fresh > from_second)
+        printf("  bubble %.1f %%",
+               100 * (progress->bubble - progress->shown_bubble) / (fresh - from_second));
+    if (progress->steps == 1)
+        printf("  (planned bubble %.1f %%)", 100 * control->bubble);
+    else
+        printf(" (planned %.1f %%)", 100 * control->bubble);
+    if (progress->steps > 1) {
+        printf("  ");
+        print_clock((progress->last - progress->second) / (progress->steps - 1) *
+                    (total - progress->steps));
+        printf(" left");
+    }
+    if (!progress->terminal)
+        putchar('\n');
+    progress->open_line = progress->terminal;
+    fflush(stdout);
+    progress->shown = progress->steps;
+    progress->shown_at = progress->last;
+    progress->shown_bubble = progress->bubble;
+}
+
+static int is_time_to_show(const Progress *progress, const Control *control)
+{
+    int total = planned_steps(progress, control), every = (control->steps + LINES - 1) / LINES;
+    if (progress->quiet)
+        return 0;
+    if (progress->steps == 1 || progress->steps == total)
+        return 1;
+    if (progress->terminal)
+        return progress->last - progress->shown_at >= REDRAW * 1000000LL;
+    return progress->steps % every == 0;
+}
+
+static void add_step(Progress *progress, const Control *control, int step)
+{
+    double loss = 0, busy = 0;
+    int losses = 0;
+    int64_t begin = INT64_MAX, end = 0;
+    progress->norm = NAN;
+    for (int i = 0; i < control->ranks; i++) {
+        const StepRecord *record = &control->records[i].steps[step % STEP_RING];
+        loss += record->loss;
+        losses += record->losses;
+        busy += (double)record->busy;
+        if (!isnan(record->norm))
+            progress->norm = (double)record->norm;
+        if (record->begin > 0 && record->begin < begin)
+            begin = record->begin;
+        if (record->end > end)
+            end = record->end;
+    }
+    progress->loss = losses ? (double)(float)(loss / losses) : NAN;
+    progress->last = end;
+    if (step == 1)
+        progress->first = progress->shown_at = begin, progress->second = end;
+    else if (end > begin)
+        progress->bubble += 1 - busy / ((double)control->ranks * (double)(end - begin));
+    if (progress->losses)
+        fprintf(progress->losses, "%d %.9g %.9g\n", step, progress->loss, progress->norm);
+}
+
+static int step_is_done(const Control *control, int step)
+{
+    for (int i = 0; i < control->ranks; i++) {
+        uint32_t done = atomic_load_explicit(&control->records[i].done.value, memory_order_acquire);
+        if ((int32_t)(done - (uint32_t)step) < 0)
+            return 0;
+    }
+    return 1;
+}
+
+void progress_read(Progress *progress, Control *control)
+{
+    int before = progress->steps;
+    while (step_is_done(control, progress->steps + 1)) {
+        progress->steps++;
+        add_step(progress, control, progress->steps);
+        raise_counter(&control->reported);
+        if (is_time_to_show(progress, control))
+            print_line(progress, control);
+    }
+    if (progress->steps == before)
+        return;
+    if (progress->losses)
+        fflush(progress->losses);
+}
+
+void progress_end(Progress *progress, const Control *control)
+{
+    cpu_set_t cores;
+    int64_t ns = progress->last - progress->first;
+    progress_break(progress);
+    if (progress->losses && fclose(progress->losses) != 0)
+        fprintf(stderr, "pprun: error: the file of --losses is not complete: %s\n",
+                strerror(errno));
+    if (progress->quiet)
+        return;
+    if (progress->stop > 0 && progress->steps < control->steps)
+        printf("stopped after %d of %d steps", progress->steps, control->steps);
+    else
+        printf("done: %d steps", progress->steps);
+    if (progress->steps > 0) {
+        printf(" in ");
+        if (ns < 10000000000)
+            printf("%.1f s", (double)ns / 1e9);
+        else
+            print_clock(ns);
+        print_numbers(progress->loss, NAN);
+        print_rate(control, progress->steps, ns);
+    }
+    if (progress->steps > 1)
+        printf("  bubble %.1f %% (planned %.1f %%)", 100 * progress->bubble / (progress->steps - 1),
+               100 * control->bubble);
+    putchar('\n');
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && control->ranks > CPU_COUNT(&cores))
+        printf("note: %d ranks share %d cores: the times say little about the schedule\n",
+               control->ranks, CPU_COUNT(&cores));
+}

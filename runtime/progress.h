@@ -1,0 +1,29 @@
+/* progress.h: what pprun shows of a run that goes well. */
+#ifndef PP_PROGRESS_H
+#define PP_PROGRESS_H
+
+#include <stdio.h>
+
+#include "local/control.h"
+
+typedef struct Progress {
+    int quiet, terminal;
+    FILE *losses;                   // --losses, or NULL
+    int steps;                      // read from all ranks
+    int stop;                       // > 0: asked to stop after this step
+    int64_t first, last;            // ns: begin of the first step, end of the last
+    int64_t second;                 // ns: end of the first step; later steps are typical
+    double loss, norm;              // of the last step; NaN: none
+    double bubble;                  // sum of the measured shares of all steps but the first
+    int shown;                      // steps at the last line
+    int64_t shown_at;               // ns: end of that step
+    double shown_bubble;            // `bubble` at the last line
+    int open_line;                  // a terminal: the line waits to be rewritten
+} Progress;
+
+void progress_start(Progress *progress, int quiet, const char *losses);
+void progress_read(Progress *progress, Control *control);   // shows the steps that all have done
+void progress_break(Progress *progress);                        // before anything else is printed
+void progress_end(Progress *progress, const Control *control);  // the summary
+
+#endif

@@ -1,0 +1,258 @@
+/* save.c: the parameters of a run as safetensors: one file per rank, and an index by rank 0.
+ *
+ *     DIR/gpt-rank0-of-2.safetensors     header length (8 bytes) | header (JSON) | float32 data
+ *     DIR/gpt-rank1-of-2.safetensors
+ *     DIR/model.safetensors.index.json   which file holds which parameter
+ *
+ * A file gets its name only when it is complete and on the disk (write, fsync, rename); the index
+ * comes after all of them. Rank 0 knows only its own parameters, so it reads the names from the
+ * headers. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fail.h"
+#include "job.h"
+
+enum { PATH = 4096 };
+
+typedef struct Saved {
+    const char *name;
+    const float *values;
+    size_t rows, columns;           // columns 0: one dimension
+} Saved;
+
+typedef struct Output {             // a file on its way
+    char path[PATH], draft[PATH + 8];
+    FILE *stream;
+} Output;
+
+static struct {
+    Saved *list;                    // [parameters of the model]
+    int count;
+} saved;
+
+/* ---- files that appear whole or not at all ---- */
+
+static _Noreturn void give_up(Output *out)
+{
+    int error = errno;
+    if (out->stream)
+        unlink(out->draft);
+    pp_fail("cannot write %s: %s", out->path, strerror(error));
+}
+
+static void open_output(Output *out)
+{
+    snprintf(out->draft, sizeof out->draft, "%s.new", out->path);
+    out->stream = fopen(out->draft, "we");
+    if (!out->stream)
+        give_up(out);
+}
+
+static void write_bytes(Output *out, const void *bytes, size_t count)
+{
+    if (fwrite(bytes, 1, count, out->stream) != count)
+        give_up(out);
+}
+
+static void sync_folder(Output *out)
+{
+    int fd = open(pp_job.save, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) != 0)
+        give_up(out);
+    close(fd);
+}
+
+static void close_output(Output *out)
+{
+    if (fflush(out->stream) != 0 || fsync(fileno(out->stream)) != 0 || fclose(out->stream) != 0 ||
+        rename(out->draft, out->path) != 0)
+        give_up(out);
+    sync_folder(out);
+}
+
+/* ---- one shard ---- */
+
+static void shard_name(char *text, size_t size, int rank)
+{
+    snprintf(text, size, "%s-rank%d-of-%d.safetensors", pp_job.plan.name, rank, pp_job.plan.ranks);
+}
+
+static void in_folder(char *path, const char *name)
+{
+    if (snprintf(path, PATH, "%s/%s", pp_job.save, name) >= PATH)
+        pp_fail("the path %s is too long", pp_job.save);
+}
+
+static size_t value_count(const Saved *entry)
+{
+    return entry->rows * (entry->columns ? entry->columns : 1);
+}
+
+/* The JSON text of all parameters, padded with spaces so that the data begins at a multiple of 8 */
+static char *make_header(size_t *length)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    size_t at = 0;
+    if (!out)
+        pp_fail("out of memory");
+    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"step\":\"%d\"}", pp_job.step);
+    for (int i = 0; i < saved.count; i++) {
+        const Saved *entry = &saved.list[i];
+        size_t end = at + value_count(entry) * sizeof(float);
+        fprintf(out, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", entry->name, entry->rows);
+        if (entry->columns)
+            fprintf(out, ",%zu", entry->columns);
+        fprintf(out, "],\"data_offsets\":[%zu,%zu]}", at, end);
+        at = end;
+    }
+    fputc('}', out);
+    while (ftell(out) % 8 != 0)
+        fputc(' ', out);
+    if (fclose(out) != 0)
+        pp_fail("out of memory");
+    return text;
+}
+
+static void write_shard(void)
+{
+    static Output out;
+    char name[PATH / 2];
+    size_t length;
+    uint8_t prefix[8];
+    char *header = make_header(&length);
+    shard_name(name, sizeof name, pp_job.plan.rank);
+    in_folder(out.path, name);
+    open_output(&out);
+    for (int i = 0; i < 8; i++)
+        prefix[i] = (uint8_t)((uint64_t)length >> 8 * i);
+    write_bytes(&out, prefix, sizeof prefix);
+    write_bytes(&out, header, length);
+    for (int i = 0; i < saved.count; i++)
+        write_bytes(&out, saved.list[i].values, value_count(&saved.list[i]) * sizeof(float));
+    close_output(&out);
+    free(header);
+}
+
+/* ---- the index ---- */
+
+/* The header of one shard, ended by a zero. */
+static char *read_header(const char *path)
+{
+    uint8_t prefix[8];
+    uint64_t length = 0;
+    FILE *in = fopen(path, "re");
+    if (!in || fread(prefix, 1, 8, in) != 8)
+        pp_fail("cannot read %s again: %s", path, strerror(errno));
+    for (int i = 0; i < 8; i++)
+        length |= (uint64_t)prefix[i] << 8 * i;
+    char *text = calloc(length + 1, 1);
+    if (!text || fread(text, 1, length, in) != length)
+        pp_fail("cannot read %s again: %s", path, strerror(errno));
+    fclose(in);
+    return text;
+}
+
+/* Appends the parameters of one shard to the map. We wrote the header, so each begins
+ * `},"NAME":{"dtype"` (the first after the metadata) and nothing in it is escaped. Returns their
+ * bytes. */
+static size_t index_shard(FILE *map, const char *file, char *header, int first)
+{
+    size_t total = 0;
+    for (char *at = strstr(header, "},\""); at; at = strstr(at, "},\"")) {
+        char *name = at + 3, *end = strchr(name, '"');
+        size_t begin = 0, stop = 0;
+        at = strstr(end, "\"data_offsets\":[");
+        if (!at)
+            break;
+        sscanf(at, "\"data_offsets\":[%zu,%zu", &begin, &stop);
+        fprintf(map, "%s\n    \"%.*s\": \"%s\"", first ? "" : ",", (int)(end - name), name, file);
+        first = 0;
+        total += stop - begin;
+    }
+    return total;
+}
+
+static void write_index(void)
+{
+    static Output out;
+    char name[PATH / 2], path[PATH], *map = NULL, *head = NULL;
+    size_t length = 0, total = 0, head_length = 0;
+    FILE *text = open_memstream(&map, &length), *top = open_memstream(&head, &head_length);
+    if (!text || !top)
+        pp_fail("out of memory");
+    for (int rank = 0; rank < pp_job.plan.ranks; rank++) {
+        shard_name(name, sizeof name, rank);
+        in_folder(path, name);
+        char *header = read_header(path);
+        total += index_shard(text, name, header, total == 0);
+        free(header);
+    }
+    fprintf(top, "{\n  \"metadata\": {\"total_size\": %zu},\n  \"weight_map\": {", total);
+    fclose(text);
+    fclose(top);
+    in_folder(out.path, "model.safetensors.index.json");
+    open_output(&out);
+    write_bytes(&out, head, head_length);
+    write_bytes(&out, map, length);
+    write_bytes(&out, "\n  }\n}\n", 7);
+    close_output(&out);
+    free(map);
+    free(head);
+}
+
+/* ---- called by others ---- */
+
+static void make_folders(const char *path)
+{
+    char text[PATH];
+    snprintf(text, sizeof text, "%s", path);
+    for (char *slash = strchr(text + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(text, 0777);          // if it fails, the last one does as well
+        *slash = '/';
+    }
+    if (mkdir(text, 0777) != 0 && errno != EEXIST)
+        pp_fail("cannot make the folder %s for --save: %s", path, strerror(errno));
+}
+
+/* A folder that cannot be written is better found now than after the last step. */
+void pp_open_save(void)
+{
+    struct stat state;
+    if (!pp_job.save)
+        return;
+    make_folders(pp_job.save);
+    if (stat(pp_job.save, &state) != 0 || !S_ISDIR(state.st_mode))
+        pp_fail("cannot save in %s: it is not a folder", pp_job.save);
+    if (access(pp_job.save, W_OK | X_OK) != 0)
+        pp_fail("cannot save in %s: %s", pp_job.save, strerror(errno));
+    saved.list = calloc((size_t)pp_job.plan.parameters + 1, sizeof *saved.list);
+    if (!saved.list)
+        pp_fail("out of memory");
+}
+
+void pp_save(const char *name, const float *w, size_t rows, size_t columns)
+{
+    if (!pp_job.save)
+        return;
+    if (saved.count == pp_job.plan.parameters)
+        pp_fail("more parameters are saved than the model has (%d)", pp_job.plan.parameters);
+    saved.list[saved.count++] = (Saved){name, w, rows, columns};
+}
+
+/* The step of the file is the last one that all ranks have done. */
+void pp_write_save(void)
+{
+    write_shard();
+    pp_meet_all("save");
+    if (pp_job.plan.rank == 0)
+        write_index();
+}
