@@ -1,0 +1,486 @@
+/* compile.h: the words that the passes share, in the order in which they run.
+ *
+ *     parse check graph partition schedule communicate prove memory lower emit
+ *
+ * One Program holds everything. Its fields are grouped by the pass that fills them; a pass reads
+ * earlier groups and writes its own. All memory comes from one arena and goes with it. Things refer
+ * to each other by index; -1 is none. */
+#ifndef COMPILE_H
+#define COMPILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct Program Program;
+
+/* ---- arena.c: memory that lives as long as the Program ---- */
+
+typedef struct Arena Arena;
+
+Arena *arena_open(void);
+void arena_close(Arena *arena);
+void *arena_take(Arena *arena, size_t bytes);               // zeroed, 16-byte aligned; exits when memory is out
+/* Room for one more element at items[count]; grows by doubling, so `count` alone tells the capacity. */
+void *array_grow(Arena *arena, void *items, int count, size_t size);
+char *text_copy(Arena *arena, const char *from, size_t length);
+char *text_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- error.c: what is wrong, where else to look, what to type ---- */
+
+typedef struct Span {           // bytes [begin, end) of one source; source 0 is the file, then each -D
+    int source, begin, end;
+} Span;
+
+typedef struct Source {
+    const char *name;           // "gpt.pipe", or "-D"
+    const char *text;           // zero-terminated; may hold zero bytes before `length`
+    int length;
+} Source;
+
+enum { MAX_ERRORS = 20 };       // of one run; then it stops
+
+void error_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void error_plain(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no place in a source
+void note_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void help(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int line_of(const Program *p, Span at);                     // 1-based
+const char *file_name(const Program *p);                    // of the .pipe file, without folders
+const char *nearest(const char *word, const char *const *known, int count);     // for "did you mean"; or NULL
+
+/* ---- parse: text -> tree ---- */
+
+typedef enum {
+    NODE_FILE,      // items
+    NODE_LET,       // text = value
+    NODE_LAYER,     // text, NODE_PARAMETERS, statements
+    NODE_PARAMETERS,
+    NODE_ASSIGN,    // text = value
+    NODE_RESULT,    // value
+    NODE_MODEL,     // text, inputs and entries
+    NODE_INPUT,     // text, dimensions (NODE_LIST), then the vocabulary if `of` was written
+    NODE_ENTRY,     // text : callee, [count], [NODE_TIED]
+    NODE_TIED,      // text
+    NODE_BLOCK,     // text = pipeline, train or cluster; lines
+    NODE_LINE,      // key and values, one after another
+    NODE_NUMBER,    // number; unit 's' for seconds
+    NODE_STRING,    // text
+    NODE_NAME,      // text
+    NODE_NEGATE,
+    NODE_BINARY,    // text[0] is the operator
+    NODE_CALL,      // text(arguments)
+    NODE_LABEL,     // text : call
+    NODE_ARGUMENT,  // text = value
+    NODE_LIST       // [ values ]
+} NodeKind;
+
+typedef struct Node Node;
+struct Node {
+    NodeKind kind;
+    Span at;                    // the whole construct
+    Span name;                  // the text's own place
+    const char *text;
+    double number;
+    char unit;                  // 0 or 's'
+    Node *child, *last, *next;  // children in order
+};
+
+bool parse(Program *p);
+Node *node(Program *p, NodeKind kind, Span at, Span name);  // for the grammar
+Node *add_child(Node *parent, Node *child);                 // returns the parent
+
+/* ---- check: tree -> names and shapes, or an error that says what to type ---- */
+
+typedef struct OpKind OpKind;
+typedef struct Schedule Schedule;
+
+typedef struct Number {         // a setting, and where it was written (span -1: it is the default)
+    double value;
+    Span at;
+} Number;
+
+typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT } SplitKind;
+typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } DataKind;
+typedef enum { OPTIMIZER_SGD, OPTIMIZER_ADAMW } OptimizerKind;
+
+typedef struct Settings {
+    Number stages, virtuals, microbatches, rows;            // P, v, M, rows of one micro-batch
+    const Schedule *schedule;
+    Span schedule_at;
+    Number option[4];                                       // the schedule's own, in its order
+    SplitKind split;
+    Span split_at;
+    int *sizes, size_count;                                 // split [3 4 4 3]
+    DataKind data;
+    const char *data_path;
+    Span data_at;
+    OptimizerKind optimizer;
+    double rate, decay, momentum, beta1, beta2, epsilon;
+    Number steps, clip, warmup, cosine, seed;               // clip 0: none; cosine 1: none
+    bool has_cluster;
+    Number flops, memory, link, latency;                    // 1/s, bytes, bytes/s, s; 0: unlimited or none
+} Settings;
+
+typedef enum { TENSOR_FLOATS, TENSOR_IDS } TensorKind;
+
+typedef struct Tensor {
+    const char *name;           // "h.3.q": the user's name, or the op's
+    TensorKind kind;
+    int layer;
+    long seq, width;            // per row of a micro-batch
+    size_t floats;              // of one micro-batch; ids take one float each
+    bool differentiable;        // depends on a parameter
+    int uses;                   // by forward ops
+    Span at;
+} Tensor;
+
+typedef struct Parameter {
+    const char *name;           // "h.3.linear.weight"
+    int op, layer;
+    long rows, columns;         // columns 0: one dimension
+    double deviation, fill;     // deviation > 0: normal(0, deviation), else the constant
+    bool decay;                 // weight decay applies: matrices, not biases
+    int tied;                   // the parameter that this one shares its values with
+} Parameter;
+
+typedef struct Op {             // one forward op
+    const OpKind *kind;
+    int layer;
+    const char *label;          // "h.3.linear"
+    int input[2], output;       // tensors; output -1 for a loss
+    int stats;                  // tensor kept beside the output
+    int weight, bias;           // parameters
+    long heads;
+    bool causal;
+    Span at;
+} Op;
+
+typedef struct Layer {          // the unit of partition
+    const char *name;           // "h.3"
+    const char *callee;         // "block"
+    Span at;                    // its entry in the model
+    int input, output;          // tensors
+    int first_op, op_count;     // in Program.ops
+} Layer;
+
+typedef struct Let {
+    const char *name;
+    double value;
+    Span at;
+} Let;
+
+bool check(Program *p);
+void check_settings(Program *p);                            // its first half: lets and the three blocks
+/* Value of a constant expression; reports and returns false when it is none. */
+bool constant(Program *p, const Node *at, double *value);
+/* The same for a whole number from least to most; `what` names it in the error. */
+bool whole_number(Program *p, const Node *at, const char *what, long least, long most, long *value);
+/* The number that a NODE_NAME or NODE_NUMBER or arithmetic stands for, with names looked up by `find`. */
+typedef bool (*Lookup)(void *context, const char *name, double *value);
+bool evaluate(Program *p, const Node *at, Lookup find, void *context, double *value);
+const Let *find_let(const Program *p, const char *name);
+
+/* ---- op table: one row per op (ops.c) ---- */
+
+typedef enum { ENTRY_FORWARD, ENTRY_INPUT, ENTRY_WEIGHT, ENTRY_SUM } Entry;
+typedef enum { RESULT_SAME, RESULT_WIDTH, RESULT_THIRD, RESULT_LOSS } ResultShape;
+
+struct OpKind {
+    const char *name;
+    const char *usage;          // as printed by `pipec --help ops` and in docs/language.md
+    int tensors;                // inputs
+    bool ids;                   // the input is token ids
+    ResultShape result;         // of the same width; of the width given; a third of it; none
+    bool heads, causal, bias;   // takes `heads`; `causal`; has a bias unless `nobias`
+    enum { WEIGHT_NONE, WEIGHT_VOCABULARY, WEIGHT_POSITION, WEIGHT_MATRIX, WEIGHT_SCALE } weight;
+    const char *entry[3];       // operands of _forward, _input, _weight: words, see lower.c; "=": dy itself
+    double stats;               // floats kept per position, times heads where the op has heads
+    bool loss;
+    double (*work)(const Program *p, const Op *op, Entry entry);    // floating-point operations per micro-batch
+};
+
+extern const OpKind op_kinds[];
+extern const int op_kind_count;
+const OpKind *find_op(const char *name);
+long positions(const Program *p, const Op *op);             // n = rows * seq of the op's input
+size_t attention_tmp(const Program *p, const Op *op);       // floats; the formula of pp.h
+bool mentions(const char *words, const char *word);         // is `word` one of the space-separated words
+
+/* ---- graph: forward ops -> their gradient, split in I and W ---- */
+
+typedef struct Gradient {       // one backward call
+    int op;                     // for ENTRY_SUM: the op whose output gradient is passed on
+    Entry entry;
+    int dy;                     // tensor; -1 for a loss
+    int dx, prev;               // ENTRY_INPUT and ENTRY_SUM: result, what others contributed
+} Gradient;
+
+bool graph(Program *p);
+
+/* ---- partition: layers -> chunks on ranks ---- */
+
+typedef enum { PLACE_LOOP } Placement;
+
+typedef struct Chunk {
+    int first_layer, layer_count, rank;
+    int first_op, op_count;
+    int first_gradient, gradient_count;
+    int x, y, dx, dy;           // tensors: input, output and their gradients
+    int targets;                // tensor, on the last chunk
+    double work[3];             // floating-point operations of F, I, W
+    long parameters;            // values, shared ones counted at every use
+} Chunk;
+
+bool partition(Program *p);
+
+/* ---- schedule: chunks -> compute order per rank ---- */
+
+#define ACTION_KINDS(X) \
+    X(F, "F") X(B, "B") X(I, "I") X(W, "W") \
+    X(SEND_F, "SEND_F") X(RECV_F, "RECV_F") X(SEND_B, "SEND_B") X(RECV_B, "RECV_B") \
+    X(WAIT_F, "WAIT_F") X(WAIT_B, "WAIT_B") X(REDUCE, "REDUCE") X(STEP, "STEP")
+typedef enum {
+#define AS_ENUM(name, text) ACT_##name,
+    ACTION_KINDS(AS_ENUM)
+#undef AS_ENUM
+    ACTION_KIND_COUNT
+} ActionKind;
+
+typedef struct Action {         // printed as in PyTorch's CSV: 2F0 3B1 2SEND_F0 3RECV_F0
+    ActionKind kind;
+    int chunk, micro;           // REDUCE: micro is the tie; STEP: both -1
+    int peer;                   // SEND, RECV, WAIT: the other rank; else -1
+} Action;
+
+typedef struct List {           // one rank's actions in program order
+    Action *at;
+    int count;
+    int steady, cooldown;       // where these phases begin
+} List;
+
+struct Schedule {               // one file in schedules/ defines one
+    const char *name, *summary;
+    bool many_chunks;           // takes `virtual` above 1
+    const char *option[4];      // names of its own numbers, e.g. "group"
+    double fallback[4];         // their defaults
+    const char *chapter_bubble; // the textbook's formula, in words
+    double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
+    void (*order)(Program *p, int rank);                    // appends with the calls below
+};
+
+extern const Schedule *const schedules[];                   // written by the Makefile from the folder
+extern const int schedule_count;
+bool schedule(Program *p);
+void forward(Program *p, int rank, int chunk, int micro);   // for schedules/: append F
+void backward(Program *p, int rank, int chunk, int micro);  // append B
+void begin_steady(Program *p, int rank);
+void begin_cooldown(Program *p, int rank);
+double option(const Program *p, const char *name);          // of the schedule in use
+void push_action(Program *p, List *list, Action action);
+const char *action_text(Program *p, Action action);         // "2SEND_F0", in the arena
+extern const char *const action_names[ACTION_KIND_COUNT];
+
+/* ---- communicate: order -> plus SEND, RECV, REDUCE, STEP, in an order that both ends share ---- */
+
+typedef struct Tie {            // one tied parameter with owners on several ranks, or several uses
+    int root;                   // parameter
+    int *uses, use_count;       // parameters in layer order, the root among them
+} Tie;
+
+bool communicate(Program *p);
+
+/* ---- prove: exactly once, matched, acyclic; times by longest path ---- */
+
+typedef struct Cost {           // durations in seconds, or in units of one chunk's forward
+    bool unit;
+    double *compute[4];         // [F B I W][chunk]
+    double *message;            // [chunk] across the boundary before this chunk, both ways
+} Cost;
+
+typedef struct Times {          // of one list, entry by entry
+    double *start, *end;
+    int *release;               // of a SEND: the first entry of this list that may write its buffer again
+} Times;
+
+typedef struct Place {          // one entry of all lists
+    int rank, index;
+} Place;
+
+bool prove(Program *p);
+Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
+Cost cluster_cost(Program *p);                              // from the `cluster` block
+/* Most forwards of one rank whose backward has not ended, in chunks. */
+int peak_copies(const Program *p, int rank);
+double busy_time(const Program *p, int rank);
+double span_time(const Program *p, int rank);               // last end - first start of compute
+
+/* ---- memory: tensors -> fixed offsets in one arena per rank; exact peak ---- */
+
+typedef enum {
+    BLOCK_PARAMETER, BLOCK_GRADIENT, BLOCK_MEAN, BLOCK_VARIANCE, BLOCK_LOSSES, BLOCK_SCRATCH, BLOCK_TMP,  // all along
+    BLOCK_KEEP, BLOCK_X, BLOCK_Y, BLOCK_DX, BLOCK_DY, BLOCK_TARGETS                             // of one micro-batch
+} BlockKind;
+
+typedef struct Block {
+    BlockKind kind;
+    int rank, chunk, micro;     // parameters: chunk is the parameter
+    size_t floats, offset;      // multiples of 16 floats = 64 bytes
+    int first, last;            // positions in the rank's list, inclusive
+    int slot;                   // which of the chunk's blocks of this kind at another offset, from 0
+} Block;
+
+typedef struct Frame {          // where a chunk's tensors lie inside its KEEP block and the scratch
+    size_t keep;                // floats of the KEEP block
+    size_t scratch;             // floats, the larger of forward and backward
+    bool x_backward, y_backward;        // backward reads the chunk's input, its output
+} Frame;
+
+bool memory(Program *p);
+int find_block_of(const Program *p, BlockKind kind, int chunk, int micro);      // index; -1: there is none
+/* The parameter whose storage a rank uses for this one: itself, or the one that it is tied to; -1: none. */
+int parameter_home(const Program *p, int rank, int parameter);
+
+/* ---- lower: actions -> rank programs, calls with constant operands ---- */
+
+typedef enum {
+    ARG_AT,         // an address of the arena, by the name of its offset
+    ARG_KEEP,       // the same in the chunk's keep block
+    ARG_IDS,        // an address of the arena that holds token ids
+    ARG_OFFSET,     // a named offset, handed to a chunk's function
+    ARG_NUMBER, ARG_REAL, ARG_NULL, ARG_TEXT, ARG_NAME, ARG_LINK
+} ArgKind;
+
+typedef struct Arg {
+    ArgKind kind;
+    const char *name;
+    double number;
+} Arg;
+
+typedef enum { COLUMN_TAKE, COLUMN_COMPUTE, COLUMN_GIVE } Column;
+
+typedef struct Call {
+    const char *function;
+    Arg arg[12];
+    int args;
+    Column column;              // of a phase's line
+    int action;                 // of a phase's line: index in the rank's list
+    const char *comment;        // printed above, when it differs from the call before
+    int line;                   // of the .pipe file; 0: none
+} Call;
+
+typedef struct Constant {       // a named offset, in floats; or, without a name, a heading
+    const char *name, *comment;
+    size_t value;
+} Constant;
+
+typedef enum { BODY_FORWARD, BODY_BACKWARD, BODY_WARMUP, BODY_STEADY, BODY_COOLDOWN, BODY_REDUCE, BODY_UPDATE,
+               BODY_INITIALISE, BODY_SAVE } BodyKind;
+
+typedef struct Body {           // one function of the rank program
+    BodyKind kind;
+    int chunk;
+    Call *calls;
+    int call_count;
+} Body;
+
+typedef struct Link {
+    const char *name;           // "send_f1"
+    const char *action;         // "1SEND_F"
+    int peer;
+    size_t floats;
+} Link;
+
+typedef struct RankProgram {
+    Constant *constants;
+    int constant_count, block_constants;        // the first ones are the blocks of a micro-batch
+    Link *links;
+    int link_count;
+    Body *bodies;
+    int body_count;
+    int depth;                  // most messages on one queue
+} RankProgram;
+
+bool lower(Program *p);
+char *identifier(Program *p, const char *name);             // "h.3.q" -> "h_3_q"
+/* Does a call take this parameter of its chunk's function: keep, x, y, dy, dx, t or micro. */
+bool call_uses(const Call *call, const char *parameter);
+
+/* ---- emit: programs -> rankN.c, then binaries ---- */
+
+bool emit(Program *p, const char *directory);               // writes the rank programs
+void emit_rank(Program *p, FILE *out, int rank);
+bool build(Program *p, const char *directory);              // compiles and links them
+/* Starts the job in place of this process; returns only when that fails. `options` go to every rank. */
+bool run(Program *p, const char *directory, char **options, int option_count);
+
+/* ---- inspect.c, timeline.c, dump.c: what a person sees ---- */
+
+double bubble_of(const Program *p);                         // idle share of ranks x makespan, 0 .. 1
+void inspect(Program *p, FILE *out, bool colour, bool all);
+/* Ranks x time. Each line begins with `margin`; the row of rank `marked` has a mark (-1: none). At most
+ * `bands` bands of columns are drawn (0: all), and what is left out is said. */
+void timeline(Program *p, FILE *out, const char *margin, int marked, bool colour, int bands);
+bool dump(Program *p, const char *pass, FILE *out);         // false: no such pass
+
+/* ---- the Program ---- */
+
+struct Program {
+    Arena *arena;
+    FILE *diagnostics;          // errors go here
+    int errors;
+
+    Source *sources;            // input: the file, then one per -D
+    int source_count;
+
+    Node *file;                 // parse
+    Node **defines;             // [source_count - 1] each a NODE_LINE or NODE_LET
+
+    Let *lets;                  // check
+    int let_count;
+    Settings set;
+    const char *name;           // of the model
+    Tensor *tensors;
+    int tensor_count;
+    Parameter *parameters;
+    int parameter_count;
+    Op *ops;
+    int op_count;
+    Layer *layers;
+    int layer_count;
+    int input, targets;         // tensors
+    long vocabulary;            // 0: the input is numbers
+
+    Gradient *gradients;        // graph: in the order of a backward pass
+    int gradient_count;
+    int *gradient_of;           // [tensor] its final gradient, a tensor
+    int *layer_gradient;        // [layer] the first of the layer's gradients; they end where the layer before begins
+
+    Chunk *chunks;              // partition
+    int chunk_count, ranks;
+
+    List *order;                // schedule: [rank] compute only
+
+    List *lists;                // communicate, then memory adds WAITs: [rank] all actions
+    Tie *ties;
+    int tie_count;
+
+    Cost cost;                  // prove
+    Times *times;               // [rank]
+    Place *linear;              // all entries in one order that respects every dependency
+    int linear_count;
+    double makespan;
+
+    Block *blocks;              // memory
+    int block_count;
+    int *block_index;           // see find_block_of
+    Frame *frames;              // [chunk]
+    size_t *inside;             // [tensor] offset inside its KEEP block or the scratch
+    bool *kept;                 // [tensor] in the KEEP block
+    size_t *arena_floats;       // [rank]
+    size_t *peak_floats;        // [rank] the most floats alive at one time: a bound that no plan is below
+
+    RankProgram *programs;      // lower: [rank]
+};
+
+#endif

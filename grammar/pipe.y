@@ -1,0 +1,232 @@
+/* pipe.y: the grammar of the .pipe language. Rules only build the tree; `check` judges it. */
+%define api.pure full
+%define api.location.type {Span}
+%define parse.lac full
+%define parse.error custom
+%locations
+%expect 0
+%param {void *scanner}
+%parse-param {Reader *reader}
+
+%code requires {
+#include "reader.h"
+}
+
+%code {
+#include "pipe_lex.h"
+#define YYLLOC_DEFAULT(current, right, count)                                       \
+    do {                                                                            \
+        if (count) {                                                                \
+            (current).source = YYRHSLOC(right, 1).source;                           \
+            (current).begin = YYRHSLOC(right, 1).begin;                             \
+            (current).end = YYRHSLOC(right, count).end;                             \
+        } else {                                                                    \
+            (current) = YYRHSLOC(right, 0);                                         \
+            (current).begin = (current).end;                                        \
+        }                                                                           \
+    } while (0)
+enum { NO_TEXT = 0 };
+int yylex(YYSTYPE *value, Span *at, void *scanner);
+static void yyerror(const Span *at, void *scanner, Reader *reader, const char *message);
+static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span name);
+static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right);
+}
+
+%union {
+    const char *text;
+    NumberToken number;
+    Node *node;
+}
+
+%token START_FILE START_DEFINE NEWLINE "end of line"
+%token LET "let" LAYER "layer" MODEL "model" INPUT "input" OF "of" TIED "tied"
+%token <text> NAME "name" STRING "text in quotes" BLOCK "pipeline, train or cluster"
+%token <number> NUMBER "number"
+
+%type <node> items item parameters names layer_lines layer_line statement
+%type <node> model_lines model_line entry dimensions callee lines line values
+%type <node> expression arguments argument_list argument elements
+
+%precedence LOW
+%left '+' '-'
+%left '*' '/'
+%precedence NEGATE
+%precedence '('
+
+%%
+
+start
+    : START_FILE items                      { reader->tree = $2; }
+    | START_DEFINE NAME '=' values NEWLINE  { $4->text = $2; $4->name = @2; $4->at = @$; reader->tree = $4; }
+    ;
+
+items
+    : %empty                                { $$ = make(reader, NODE_FILE, @$, NULL, @$); }
+    | items item                            { $$ = $2 ? add_child($1, $2) : $1; }
+    ;
+
+item
+    : NEWLINE                               { $$ = NULL; }
+    | error NEWLINE                         { $$ = NULL; reader->depth = 0; }
+    | LET NAME '=' expression NEWLINE       { $$ = add_child(make(reader, NODE_LET, @$, $2, @2), $4); }
+    | LAYER NAME parameters '{' layer_lines '}' {
+        $5->text = $2; $5->name = @2; $5->at = @$;
+        $3->next = $5->child; $5->child = $3;           // the parameters come first
+        if (!$5->last) $5->last = $3;
+        $$ = $5;
+    }
+    | MODEL NAME '{' model_lines '}'        { $$ = $4; $$->text = $2; $$->name = @2; $$->at = @$; }
+    | BLOCK '{' lines '}'                   { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    ;
+
+parameters
+    : %empty                                { $$ = make(reader, NODE_PARAMETERS, @$, NULL, @$); }
+    | '(' names ')'                         { $$ = $2; }
+    ;
+
+names
+    : NAME                                  { $$ = add_child(make(reader, NODE_PARAMETERS, @$, NULL, @$),
+                                                             make(reader, NODE_NAME, @1, $1, @1)); }
+    | names ',' NAME                        { $$ = add_child($1, make(reader, NODE_NAME, @3, $3, @3)); }
+    ;
+
+layer_lines
+    : layer_line                            { $$ = make(reader, NODE_LAYER, @$, NULL, @$);
+                                              if ($1) add_child($$, $1); }
+    | layer_lines NEWLINE layer_line        { $$ = $3 ? add_child($1, $3) : $1; }
+    ;
+
+layer_line
+    : %empty                                { $$ = NULL; }
+    | error                                 { $$ = NULL; reader->depth = 0; }
+    | statement
+    ;
+
+statement
+    : NAME '=' expression                   { $$ = add_child(make(reader, NODE_ASSIGN, @$, $1, @1), $3); }
+    | expression                            { $$ = add_child(make(reader, NODE_RESULT, @$, NULL, @$), $1); }
+    ;
+
+model_lines
+    : model_line                            { $$ = make(reader, NODE_MODEL, @$, NULL, @$);
+                                              if ($1) add_child($$, $1); }
+    | model_lines NEWLINE model_line        { $$ = $3 ? add_child($1, $3) : $1; }
+    ;
+
+model_line
+    : %empty                                { $$ = NULL; }
+    | error                                 { $$ = NULL; reader->depth = 0; }
+    | INPUT NAME dimensions                 { $$ = add_child(make(reader, NODE_INPUT, @$, $2, @2), $3); }
+    | INPUT NAME dimensions OF expression   { $$ = add_child(add_child(make(reader, NODE_INPUT, @$, $2, @2), $3), $5); }
+    | entry
+    | entry TIED NAME                       { $$ = add_child($1, make(reader, NODE_TIED, @3, $3, @3)); $$->at = @$; }
+    ;
+
+entry
+    : NAME ':' callee                       { $$ = add_child(make(reader, NODE_ENTRY, @$, $1, @1), $3); }
+    | NAME ':' callee '*' expression        { $$ = add_child(add_child(make(reader, NODE_ENTRY, @$, $1, @1), $3), $5); }
+    ;
+
+dimensions
+    : '[' expression ']'                    { $$ = add_child(make(reader, NODE_LIST, @$, NULL, @$), $2); }
+    | dimensions '[' expression ']'         { $$ = add_child($1, $3); $$->at = @$; }
+    ;
+
+callee
+    : NAME                                  { $$ = make(reader, NODE_CALL, @$, $1, @1); }
+    | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    ;
+
+lines
+    : line                                  { $$ = make(reader, NODE_BLOCK, @$, NULL, @$);
+                                              if ($1) add_child($$, $1); }
+    | lines NEWLINE line                    { $$ = $3 ? add_child($1, $3) : $1; }
+    ;
+
+line
+    : %empty                                { $$ = NULL; }
+    | error                                 { $$ = NULL; reader->depth = 0; }
+    | NAME values                           { $$ = $2; $$->text = $1; $$->name = @1; $$->at = @$; }
+    ;
+
+values
+    : %empty                                { $$ = make(reader, NODE_LINE, @$, NULL, @$); }
+    | values expression %prec LOW           { $$ = add_child($1, $2); }
+    ;
+
+expression
+    : expression '+' expression             { $$ = binary(reader, @$, "+", $1, $3); }
+    | expression '-' expression             { $$ = binary(reader, @$, "-", $1, $3); }
+    | expression '*' expression             { $$ = binary(reader, @$, "*", $1, $3); }
+    | expression '/' expression             { $$ = binary(reader, @$, "/", $1, $3); }
+    | '-' expression %prec NEGATE           { $$ = add_child(make(reader, NODE_NEGATE, @$, NULL, @1), $2); }
+    | '(' expression ')'                    { $$ = $2; }
+    | '[' elements ']'                      { $$ = $2; $$->at = @$; }
+    | NUMBER                                { $$ = make(reader, NODE_NUMBER, @$, NULL, @$);
+                                              $$->number = $1.value; $$->unit = $1.unit; }
+    | STRING                                { $$ = make(reader, NODE_STRING, @$, $1, @$); }
+    | NAME %prec LOW                        { $$ = make(reader, NODE_NAME, @$, $1, @1); }
+    | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    | NAME ':' NAME '(' arguments ')'       {
+        $5->text = $3; $5->name = @3; $5->at = @$;
+        $$ = add_child(make(reader, NODE_LABEL, @$, $1, @1), $5);
+    }
+    ;
+
+elements
+    : %empty                                { $$ = make(reader, NODE_LIST, @$, NULL, @$); }
+    | elements expression %prec LOW         { $$ = add_child($1, $2); }
+    | elements ','
+    ;
+
+arguments
+    : %empty                                { $$ = make(reader, NODE_CALL, @$, NULL, @$); }
+    | argument_list
+    ;
+
+argument_list
+    : argument                              { $$ = add_child(make(reader, NODE_CALL, @$, NULL, @$), $1); }
+    | argument_list ',' argument            { $$ = add_child($1, $3); }
+    ;
+
+argument
+    : expression
+    | NAME '=' expression                   { $$ = add_child(make(reader, NODE_ARGUMENT, @$, $1, @1), $3); }
+    ;
+
+%%
+
+static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span name)
+{
+    Node *made = node(reader->program, kind, at, name);
+    made->text = text;
+    return made;
+}
+
+static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right)
+{
+    return add_child(add_child(make(reader, NODE_BINARY, at, operator, at), left), right);
+}
+
+/* Called by bison itself only when its stack is full. */
+static void yyerror(const Span *at, void *scanner, Reader *reader, const char *message)
+{
+    (void)scanner;
+    (void)message;
+    error_at(reader->program, *at, "nested too deeply");
+    help(reader->program, "use fewer brackets: name the inner results");
+}
+
+static int yyreport_syntax_error(const yypcontext_t *context, void *scanner, Reader *reader)
+{
+    enum { SHOWN = 5 };
+    (void)scanner;
+    yysymbol_kind_t kinds[SHOWN];
+    const char *names[SHOWN];
+    int count = yypcontext_expected_tokens(context, kinds, SHOWN);
+    for (int i = 0; i < count; i++)
+        names[i] = yysymbol_name(kinds[i]);
+    report_syntax(reader, *yypcontext_location(context), yysymbol_name(yypcontext_token(context)), names,
+                  count < 0 ? 0 : count);
+    return 0;
+}
