@@ -1,0 +1,73 @@
+/* schedule.c: chunks -> compute order per rank.
+ *
+ * Reads: set, ranks. Writes: order. Guarantees: nothing yet; `prove` does.
+ * The orders themselves are in schedules/, one file each. */
+#include "compile.h"
+
+#include <string.h>
+
+static const double MAX_ACTIONS = 8e6;
+
+const char *const action_names[ACTION_KIND_COUNT] = {
+#define AS_TEXT(name, text) text,
+    ACTION_KINDS(AS_TEXT)
+#undef AS_TEXT
+};
+
+const char *action_text(Program *p, Action action)
+{
+    if (action.kind == ACT_STEP)
+        return "STEP";
+    if (action.kind == ACT_REDUCE)
+        return text_format(p->arena, "REDUCE %s", p->parameters[p->ties[action.micro].root].name);
+    return text_format(p->arena, "%d%s%d", action.chunk, action_names[action.kind], action.micro);
+}
+
+void push_action(Program *p, List *list, Action action)
+{
+    list->at = array_grow(p->arena, list->at, list->count, sizeof *list->at);
+    list->at[list->count++] = action;
+}
+
+void forward(Program *p, int rank, int chunk, int micro)
+{
+    push_action(p, &p->order[rank], (Action){ACT_F, chunk, micro, -1});
+}
+
+void backward(Program *p, int rank, int chunk, int micro)
+{
+    push_action(p, &p->order[rank], (Action){ACT_B, chunk, micro, -1});
+}
+
+void begin_steady(Program *p, int rank)
+{
+    p->order[rank].steady = p->order[rank].cooldown = p->order[rank].count;
+}
+
+void begin_cooldown(Program *p, int rank)
+{
+    p->order[rank].cooldown = p->order[rank].count;
+}
+
+double option(const Program *p, const char *name)
+{
+    for (int i = 0; i < 4 && p->set.schedule->option[i]; i++)
+        if (strcmp(p->set.schedule->option[i], name) == 0)
+            return p->set.option[i].value;
+    return 0;
+}
+
+bool schedule(Program *p)
+{
+    double actions = 2.0 * p->chunk_count * p->set.microbatches.value;
+    if (actions > MAX_ACTIONS) {
+        error_at(p, p->set.microbatches.at, "%g microbatches over %d chunks are %.3g actions", p->set.microbatches.value,
+                 p->chunk_count, actions);
+        help(p, "at most %g actions are unrolled; use fewer microbatches of more rows", MAX_ACTIONS);
+        return false;
+    }
+    p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
+    for (int r = 0; r < p->ranks; r++)
+        p->set.schedule->order(p, r);
+    return true;
+}
