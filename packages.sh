@@ -1,0 +1,28 @@
+#!/bin/sh
+# packages.sh: installs the Debian packages that pipec needs and this machine lacks; silent when all is there.
+need=''
+want() { need="$need $1"; }
+
+command -v cc >/dev/null 2>&1 || want gcc
+command -v flex >/dev/null 2>&1 || want flex
+command -v bison >/dev/null 2>&1 || want bison
+echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || want libc6-dev
+echo '#include <dnnl.h>' | cc -E - >/dev/null 2>&1 || want libdnnl-dev
+
+[ -z "$need" ] && exit 0
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "pipec needs these Debian packages, or what your system calls them:$need" >&2
+    exit 1
+fi
+as_root=''
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null 2>&1 || { echo "run as root: apt-get install$need" >&2; exit 1; }
+    as_root=sudo
+fi
+echo "installing$need"
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086
+$as_root apt-get install -y -qq --no-install-recommends $need >/dev/null 2>&1 && exit 0
+$as_root apt-get update -qq || exit 1
+# shellcheck disable=SC2086
+$as_root apt-get install -y -qq --no-install-recommends $need >/dev/null || exit 1
