@@ -1,7 +1,8 @@
 /* arena.c: all memory of one Program.
  *
- * Blocks are chained and never freed one by one: a compiler's data lives until the program is
- * written. A request larger than a block gets a block of its own. */
+ * Blocks are chained and never freed one by one: a compiler's data lives until
+ * the program is written. A request larger than a block gets a block of its
+ * own. */
 #include "compile.h"
 
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 typedef struct ArenaBlock ArenaBlock;
 struct ArenaBlock {
     ArenaBlock *before;
-    size_t used, size;          // bytes after this header
+    size_t used, size;  // bytes after this header
 };
 
 struct Arena {
@@ -64,7 +65,8 @@ void *arena_take(Arena *arena, size_t bytes)
     return taken;
 }
 
-/* The capacity is the power of two at or above `count`, so it only runs out when count is one. */
+/* The capacity is the power of two at or above `count`, so it only runs out
+ * when count is one. */
 void *array_grow(Arena *arena, void *items, int count, size_t size)
 {
     if (count > 0 && (count & (count - 1)) != 0)

@@ -1,7 +1,8 @@
 /* build.c: the C compiler on every rank program, and the start of the job.
  *
- * The runtime is known here only as files: libpp.a, pp.h and pprun in the folder lib/pipec beside the
- * folder that pipec itself lies in, in the source tree as after `make install`. */
+ * The runtime is known here only as files: libpp.a, pp.h and pprun in the
+ * folder lib/pipec beside the folder that pipec itself lies in, in the source
+ * tree as after `make install`. */
 #include "compile.h"
 
 #include <errno.h>
@@ -39,18 +40,31 @@ static bool is_newer(const char *file, const char *than)
     struct stat a, b;
     if (stat(file, &a) != 0 || stat(than, &b) != 0)
         return false;
-    return a.st_mtim.tv_sec != b.st_mtim.tv_sec ? a.st_mtim.tv_sec > b.st_mtim.tv_sec
-                                                : a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec;
+    return a.st_mtim.tv_sec != b.st_mtim.tv_sec
+               ? a.st_mtim.tv_sec > b.st_mtim.tv_sec
+               : a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec;
 }
 
-static void start_compiler(Program *p, const char *library, const char *source, const char *binary)
+static void start_compiler(Program *p, const char *library, const char *source,
+                           const char *binary)
 {
     const char *compiler = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
-    char *const words[] = {
-        (char *)compiler, "-std=c11", "-O1", "-I", (char *)library, (char *)source, "-o", (char *)binary,
-        text_format(p->arena, "%s/libpp.a", library), "-ldnnl", "-lgomp", "-lm", NULL};
+    char *const words[] = {(char *)compiler,
+                           "-std=c11",
+                           "-O1",
+                           "-I",
+                           (char *)library,
+                           (char *)source,
+                           "-o",
+                           (char *)binary,
+                           text_format(p->arena, "%s/libpp.a", library),
+                           "-ldnnl",
+                           "-lgomp",
+                           "-lm",
+                           NULL};
     execvp(compiler, words);
-    fprintf(stderr, "pipec: error: cannot run the C compiler %s: %s\n", compiler, strerror(errno));
+    fprintf(stderr, "pipec: error: cannot run the C compiler %s: %s\n",
+            compiler, strerror(errno));
     _exit(127);
 }
 
@@ -65,7 +79,8 @@ static bool wait_for_one(Program *p)
     return false;
 }
 
-/* A program of an earlier build with more ranks must not be taken for one of this job. */
+/* A program of an earlier build with more ranks must not be taken for one of
+ * this job. */
 static void remove_stale(Program *p, const char *directory)
 {
     for (int r = p->ranks;; r++) {
@@ -85,7 +100,8 @@ bool build(Program *p, const char *directory)
     for (int r = 0; r < p->ranks && fine; r++) {
         char *binary = text_format(p->arena, "%s/rank%d", directory, r);
         char *source = text_format(p->arena, "%s.c", binary);
-        if (is_newer(binary, source) && is_newer(binary, text_format(p->arena, "%s/libpp.a", library)))
+        if (is_newer(binary, source) &&
+            is_newer(binary, text_format(p->arena, "%s/libpp.a", library)))
             continue;
         if (running >= cores) {
             fine = wait_for_one(p);
@@ -109,10 +125,12 @@ bool build(Program *p, const char *directory)
 
 /* ---- run ---- */
 
-/* A path in the file is relative to the file; one from -D is relative to where the user stands. */
+/* A path in the file is relative to the file; one from -D is relative to where
+ * the user stands. */
 static const char *data_path(Program *p)
 {
-    const char *path = p->set.data_path, *file = p->sources[0].name, *slash = strrchr(file, '/');
+    const char *path = p->set.data_path, *file = p->sources[0].name,
+               *slash = strrchr(file, '/');
     if (path[0] == '/' || p->set.data_at.source != 0 || !slash)
         return path;
     return text_format(p->arena, "%.*s/%s", (int)(slash - file), file, path);
@@ -123,7 +141,8 @@ static const char *first_match(Program *p, const char *pattern)
     glob_t found;
     const char *first = NULL;
     if (glob(pattern, 0, NULL, &found) == 0) {
-        first = text_copy(p->arena, found.gl_pathv[0], strlen(found.gl_pathv[0]));
+        first = text_copy(p->arena, found.gl_pathv[0],
+                          strlen(found.gl_pathv[0]));
         globfree(&found);
     }
     return first;
@@ -139,11 +158,13 @@ static bool data_is_readable(Program *p)
     const char *path = data_path(p), *first = first_match(p, path);
     struct stat status;
     errno = ENOENT;
-    if (first && stat(first, &status) == 0 && !S_ISDIR(status.st_mode) && access(first, R_OK) == 0)
+    if (first && stat(first, &status) == 0 && !S_ISDIR(status.st_mode) &&
+        access(first, R_OK) == 0)
         return true;
     if (first && S_ISDIR(status.st_mode))
         errno = EISDIR;
-    error_at(p, p->set.data_at, "cannot read the data %s: %s", first ? first : path, strerror(errno));
+    error_at(p, p->set.data_at, "cannot read the data %s: %s",
+             first ? first : path, strerror(errno));
     help(p, "-D data=FILE names another file");
     return false;
 }
@@ -153,7 +174,8 @@ bool run(Program *p, const char *directory, char **options, int option_count)
     const char *library = library_folder(p);
     if (!library || !data_is_readable(p))
         return false;
-    char **words = arena_take(p->arena, sizeof *words * (size_t)(option_count + 8));
+    char **words = arena_take(p->arena,
+                              sizeof *words * (size_t)(option_count + 8));
     int count = 0;
     words[count++] = text_format(p->arena, "%s/pprun", library);
     words[count++] = "--data";

@@ -1,10 +1,12 @@
-/* check_settings.c: the first half of check: lets, and the blocks pipeline, train and cluster.
+/* check_settings.c: the first half of check: lets, and the blocks pipeline,
+ * train and cluster.
  *
- * Reads: file, defines. Writes: lets, set. Guarantees: every setting is in range; what was not written
- * has its default and the span -1.
+ * Reads: file, defines. Writes: lets, set. Guarantees: every setting is in
+ * range; what was not written has its default and the span -1.
  *
- * A line is a key and its values; a block may hold several keys on one line. What came by -D is put
- * in first, so a key of the file that is already there is skipped. */
+ * A line is a key and its values; a block may hold several keys on one line.
+ * What came by -D is put in first, so a key of the file that is already there
+ * is skipped. */
 #include "compile.h"
 
 #include <math.h>
@@ -25,7 +27,8 @@ const Let *find_let(const Program *p, const char *name)
 
 static void unknown_number(Program *p, const Node *at)
 {
-    const char **known = arena_take(p->arena, sizeof *known * (size_t)(p->let_count + 1));
+    const char **known = arena_take(p->arena,
+                                    sizeof *known * (size_t)(p->let_count + 1));
     for (int i = 0; i < p->let_count; i++)
         known[i] = p->lets[i].name;
     error_at(p, at->at, "`%s` is no number that is known here", at->text);
@@ -36,7 +39,8 @@ static void unknown_number(Program *p, const Node *at)
         help(p, "define it first: let %s = 1", at->text);
 }
 
-static bool apply_operator(Program *p, const Node *at, double a, double b, double *value)
+static bool apply_operator(Program *p, const Node *at, double a, double b,
+                           double *value)
 {
     switch (at->text[0]) {
     case '+': *value = a + b; break;
@@ -55,7 +59,8 @@ static bool apply_operator(Program *p, const Node *at, double a, double b, doubl
     return false;
 }
 
-static bool evaluate_at(Program *p, const Node *at, Lookup find, void *context, int depth, double *value)
+static bool evaluate_at(Program *p, const Node *at, Lookup find, void *context,
+                        int depth, double *value)
 {
     double a, b;
     if (depth > MAX_DEPTH) {
@@ -64,9 +69,7 @@ static bool evaluate_at(Program *p, const Node *at, Lookup find, void *context, 
         return false;
     }
     switch (at->kind) {
-    case NODE_NUMBER:
-        *value = at->number;
-        return true;
+    case NODE_NUMBER: *value = at->number; return true;
     case NODE_NAME:
         if (find(context, at->text, value))
             return true;
@@ -79,14 +82,14 @@ static bool evaluate_at(Program *p, const Node *at, Lookup find, void *context, 
         return true;
     case NODE_BINARY:
         return evaluate_at(p, at->child, find, context, depth + 1, &a) &&
-               evaluate_at(p, at->child->next, find, context, depth + 1, &b) && apply_operator(p, at, a, b, value);
-    default:
-        error_at(p, at->at, "expected a number");
-        return false;
+               evaluate_at(p, at->child->next, find, context, depth + 1, &b) &&
+               apply_operator(p, at, a, b, value);
+    default: error_at(p, at->at, "expected a number"); return false;
     }
 }
 
-bool evaluate(Program *p, const Node *at, Lookup find, void *context, double *value)
+bool evaluate(Program *p, const Node *at, Lookup find, void *context,
+              double *value)
 {
     if (!evaluate_at(p, at, find, context, 0, value))
         return false;
@@ -109,18 +112,24 @@ bool constant(Program *p, const Node *at, double *value)
     return evaluate(p, at, find_in_lets, p, value);
 }
 
-static bool in_range(Program *p, const Node *at, const char *what, double value, long least, long most)
+static bool in_range(Program *p, const Node *at, const char *what, double value,
+                     long least, long most)
 {
-    if (value >= (double)least && value <= (double)most && value == floor(value))
+    if (value >= (double)least && value <= (double)most &&
+        value == floor(value))
         return true;
-    error_at(p, at->at, "`%s` is %g, but must be a whole number from %ld to %ld", what, value, least, most);
+    error_at(p, at->at,
+             "`%s` is %g, but must be a whole number from %ld to %ld", what,
+             value, least, most);
     return false;
 }
 
-bool whole_number(Program *p, const Node *at, const char *what, long least, long most, long *value)
+bool whole_number(Program *p, const Node *at, const char *what, long least,
+                  long most, long *value)
 {
     double number;
-    if (!constant(p, at, &number) || !in_range(p, at, what, number, least, most))
+    if (!constant(p, at, &number) ||
+        !in_range(p, at, what, number, least, most))
         return false;
     *value = (long)number;
     return true;
@@ -131,7 +140,7 @@ static const Node *define_of(const Program *p, const char *name)
     const Node *found = NULL;
     for (int i = 0; i + 1 < p->source_count; i++)
         if (p->defines[i] && strcmp(p->defines[i]->text, name) == 0)
-            found = p->defines[i];                              // the last one counts
+            found = p->defines[i];  // the last one counts
     return found;
 }
 
@@ -153,7 +162,7 @@ static void add_let(Program *p, const Node *written)
     if (!from)
         error_at(p, define->at, "`%s` needs a value", written->text);
     else if (!constant(p, from, &value))
-        value = 1;                                              // reported; go on with something
+        value = 1;  // reported; go on with something
     p->lets = array_grow(p->arena, p->lets, p->let_count, sizeof *p->lets);
     p->lets[p->let_count++] = (Let){written->text, value, written->name};
 }
@@ -162,22 +171,24 @@ static void add_let(Program *p, const Node *written)
 
 typedef struct NumberKey {
     const char *block, *key;
-    size_t field;               // offset in Settings
+    size_t field;  // offset in Settings
     bool whole;
-    char unit;                  // 's': needs a unit of time
+    char unit;  // 's': needs a unit of time
     double least, most, fallback;
 } NumberKey;
 
 static const NumberKey number_keys[] = {
     {"pipeline", "stages", offsetof(Settings, stages), true, 0, 1, 1024, 1},
     {"pipeline", "virtual", offsetof(Settings, virtuals), true, 0, 1, 256, 1},
-    {"pipeline", "microbatches", offsetof(Settings, microbatches), true, 0, 1, 65536, 1},
+    {"pipeline", "microbatches", offsetof(Settings, microbatches), true, 0, 1,
+     65536, 1},
     {"pipeline", "rows", offsetof(Settings, rows), true, 0, 1, 1 << 20, 1},
     {"train", "steps", offsetof(Settings, steps), true, 0, 0, 1e9, 100},
     {"train", "clip", offsetof(Settings, clip), false, 0, 0, 1e9, 0},
     {"train", "warmup", offsetof(Settings, warmup), true, 0, 0, 1e9, 0},
     {"train", "cosine", offsetof(Settings, cosine), false, 0, 0, 1, 1},
-    {"train", "seed", offsetof(Settings, seed), true, 0, 0, 9007199254740992.0, 1},
+    {"train", "seed", offsetof(Settings, seed), true, 0, 0, 9007199254740992.0,
+     1},
     {"cluster", "flops", offsetof(Settings, flops), false, 0, 1, 1e30, 0},
     {"cluster", "memory", offsetof(Settings, memory), false, 0, 1, 1e30, 0},
     {"cluster", "link", offsetof(Settings, link), false, 0, 1, 1e30, 0},
@@ -190,20 +201,23 @@ static Number *field_of(Settings *set, const NumberKey *key)
     return (Number *)((char *)set + key->field);
 }
 
-static void set_number(Program *p, const NumberKey *key, Span at, const Node *value)
+static void set_number(Program *p, const NumberKey *key, Span at,
+                       const Node *value)
 {
     Number *field = field_of(&p->set, key);
     double number;
     field->at = at;
     if (!constant(p, value, &number))
         return;
-    if (key->whole && !in_range(p, value, key->key, number, (long)key->least, (long)key->most))
+    if (key->whole && !in_range(p, value, key->key, number, (long)key->least,
+                                (long)key->most))
         return;
     if (key->unit == 's' && value->unit != 's') {
         error_at(p, value->at, "`%s` needs a unit of time", key->key);
         help(p, "%s 10us", key->key);
     } else if (number < key->least || number > key->most) {
-        error_at(p, value->at, "`%s` is %g, but must be from %g to %g", key->key, number, key->least, key->most);
+        error_at(p, value->at, "`%s` is %g, but must be from %g to %g",
+                 key->key, number, key->least, key->most);
     } else {
         field->value = number;
     }
@@ -216,8 +230,10 @@ static void set_schedule_option(Program *p, const Node *argument)
     const Schedule *s = p->set.schedule;
     long value;
     for (int i = 0; i < 4 && s->option[i]; i++) {
-        if (argument->kind == NODE_ARGUMENT && strcmp(argument->text, s->option[i]) == 0) {
-            if (whole_number(p, argument->child, argument->text, 1, 65536, &value))
+        if (argument->kind == NODE_ARGUMENT &&
+            strcmp(argument->text, s->option[i]) == 0) {
+            if (whole_number(p, argument->child, argument->text, 1, 65536,
+                             &value))
                 p->set.option[i] = (Number){(double)value, argument->at};
             return;
         }
@@ -252,7 +268,8 @@ static void set_schedule(Program *p, Span at, const Node *value)
     }
     for (int i = 0; i < 4; i++)
         p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
-    for (const Node *argument = value->child; argument; argument = argument->next)
+    for (const Node *argument = value->child; argument;
+         argument = argument->next)
         set_schedule_option(p, argument);
 }
 
@@ -262,7 +279,8 @@ static void set_split(Program *p, Span at, const Node *value)
     if (value->kind == NODE_NAME && strcmp(value->text, "even") == 0)
         return;
     if (value->kind != NODE_LIST || !value->child) {
-        error_at(p, value->at, "a split is `even` or a list of layers per chunk");
+        error_at(p, value->at,
+                 "a split is `even` or a list of layers per chunk");
         help(p, "split [3 4 4 3]");
         return;
     }
@@ -271,14 +289,17 @@ static void set_split(Program *p, Span at, const Node *value)
     for (const Node *size = value->child; size; size = size->next) {
         long layers = 1;
         whole_number(p, size, "split", 1, 1 << 20, &layers);
-        p->set.sizes = array_grow(p->arena, p->set.sizes, p->set.size_count, sizeof *p->set.sizes);
+        p->set.sizes = array_grow(p->arena, p->set.sizes, p->set.size_count,
+                                  sizeof *p->set.sizes);
         p->set.sizes[p->set.size_count++] = (int)layers;
     }
 }
 
-static const char *const data_words[] = {"none", "bytes", "uint16", "uint32", "numbers"};
+static const char *const data_words[] = {"none", "bytes", "uint16", "uint32",
+                                         "numbers"};
 
-/* Returns the values it used: data bytes "file", or "file" alone from -D, which keeps the format. */
+/* Returns the values it used: data bytes "file", or "file" alone from -D, which
+ * keeps the format. */
 static const Node *set_data(Program *p, Span at, const Node *value)
 {
     if (value->kind == NODE_STRING) {
@@ -293,7 +314,8 @@ static const Node *set_data(Program *p, Span at, const Node *value)
             kind = (DataKind)i;
     if (kind == DATA_NONE || !path || path->kind != NODE_STRING) {
         error_at(p, value->at, "expected a format and a file");
-        help(p, "data bytes \"corpus.txt\"; formats are bytes, uint16, uint32 and numbers");
+        help(p, "data bytes \"corpus.txt\"; formats are bytes, uint16, uint32 "
+                "and numbers");
         return NULL;
     }
     p->set.data = kind;
@@ -320,25 +342,31 @@ static const OptimizerKey optimizer_keys[] = {
     {"eps", offsetof(Settings, epsilon), false, true, 0, 1},
 };
 
-static void set_optimizer_key(Program *p, const char *optimizer, const Node *argument)
+static void set_optimizer_key(Program *p, const char *optimizer,
+                              const Node *argument)
 {
     bool sgd = p->set.optimizer == OPTIMIZER_SGD;
-    for (size_t i = 0; argument->kind == NODE_ARGUMENT && i < sizeof optimizer_keys / sizeof *optimizer_keys; i++) {
+    for (size_t i = 0; argument->kind == NODE_ARGUMENT &&
+                       i < sizeof optimizer_keys / sizeof *optimizer_keys;
+         i++) {
         const OptimizerKey *key = &optimizer_keys[i];
         double value;
-        if (strcmp(argument->text, key->name) != 0 || !(sgd ? key->sgd : key->adamw))
+        if (strcmp(argument->text, key->name) != 0 ||
+            !(sgd ? key->sgd : key->adamw))
             continue;
         if (!constant(p, argument->child, &value))
             return;
         if (value < key->least || value > key->most)
-            error_at(p, argument->child->at, "`%s` is %g, but must be from %g to %g", key->name, value, key->least,
-                     key->most);
+            error_at(p, argument->child->at,
+                     "`%s` is %g, but must be from %g to %g", key->name, value,
+                     key->least, key->most);
         *(double *)((char *)&p->set + key->field) = value;
         return;
     }
     error_at(p, argument->at, "`%s` takes no such argument", optimizer);
     help(p, sgd ? "sgd(lr = 0.1, momentum = 0.9, decay = 0)"
-                : "adamw(lr = 3e-4, decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8)");
+                : "adamw(lr = 3e-4, decay = 0.1, beta1 = 0.9, beta2 = 0.95, "
+                  "eps = 1e-8)");
 }
 
 static void set_optimizer(Program *p, const Node *value)
@@ -352,37 +380,50 @@ static void set_optimizer(Program *p, const Node *value)
         error_at(p, value->at, "expected `adamw(...)` or `sgd(...)`");
         return;
     }
-    for (const Node *argument = value->child; argument; argument = argument->next)
+    for (const Node *argument = value->child; argument;
+         argument = argument->next)
         set_optimizer_key(p, value->text, argument);
 }
 
 /* ---- keys ---- */
 
-static const struct { const char *block, *key; } word_keys[] = {
-    {"pipeline", "schedule"}, {"pipeline", "split"}, {"train", "data"}, {"train", "optimizer"},
+static const struct {
+    const char *block, *key;
+} word_keys[] = {
+    {"pipeline", "schedule"},
+    {"pipeline", "split"},
+    {"train", "data"},
+    {"train", "optimizer"},
 };
-enum { WORD_KEYS = sizeof word_keys / sizeof *word_keys, KEYS = NUMBER_KEYS + WORD_KEYS };
+enum {
+    WORD_KEYS = sizeof word_keys / sizeof *word_keys,
+    KEYS = NUMBER_KEYS + WORD_KEYS
+};
 
 static const char *key_name(int key)
 {
-    return key < NUMBER_KEYS ? number_keys[key].key : word_keys[key - NUMBER_KEYS].key;
+    return key < NUMBER_KEYS ? number_keys[key].key
+                             : word_keys[key - NUMBER_KEYS].key;
 }
 
 static const char *key_block(int key)
 {
-    return key < NUMBER_KEYS ? number_keys[key].block : word_keys[key - NUMBER_KEYS].block;
+    return key < NUMBER_KEYS ? number_keys[key].block
+                             : word_keys[key - NUMBER_KEYS].block;
 }
 
 /* -1: no such key. block NULL: in any block. */
 static int find_key(const char *block, const char *name)
 {
     for (int i = 0; i < KEYS; i++)
-        if ((!block || strcmp(key_block(i), block) == 0) && strcmp(key_name(i), name) == 0)
+        if ((!block || strcmp(key_block(i), block) == 0) &&
+            strcmp(key_name(i), name) == 0)
             return i;
     return -1;
 }
 
-static void unknown_key(Program *p, const char *block, const char *name, Span at)
+static void unknown_key(Program *p, const char *block, const char *name,
+                        Span at)
 {
     const char *known[KEYS];
     int count = 0;
@@ -393,7 +434,8 @@ static void unknown_key(Program *p, const char *block, const char *name, Span at
     if (block)
         error_at(p, at, "`%s` is no setting of `%s`", name, block);
     else
-        error_at(p, at, "`%s` is neither a `let` of the file nor a setting", name);
+        error_at(p, at, "`%s` is neither a `let` of the file nor a setting",
+                 name);
     const char *near = nearest(name, known, count);
     if (near)
         help(p, "did you mean `%s`", near);
@@ -403,7 +445,8 @@ static void unknown_key(Program *p, const char *block, const char *name, Span at
         help(p, "`pipec --help language` lists the settings");
 }
 
-/* Sets one key from the values at `value`; returns the first value that is not its own. */
+/* Sets one key from the values at `value`; returns the first value that is not
+ * its own. */
 static const Node *set_key(Program *p, int key, Span at, const Node *value)
 {
     if (!value) {
@@ -430,12 +473,14 @@ static int values_of(int key, const Node *value)
 }
 
 typedef struct Seen {
-    Span at[KEYS];              // source -1: not yet
-    bool defined[KEYS];         // by -D
+    Span at[KEYS];       // source -1: not yet
+    bool defined[KEYS];  // by -D
 } Seen;
 
-/* What -D has set is not set again; but the format of `data` still comes from the file. */
-static const Node *file_key(Program *p, Seen *seen, int key, Span at, const Node *value)
+/* What -D has set is not set again; but the format of `data` still comes from
+ * the file. */
+static const Node *file_key(Program *p, Seen *seen, int key, Span at,
+                            const Node *value)
 {
     bool data = key == NUMBER_KEYS + 2;
     if (seen->at[key].source >= 0) {
@@ -450,7 +495,8 @@ static const Node *file_key(Program *p, Seen *seen, int key, Span at, const Node
     return value;
 }
 
-static void block_line(Program *p, Seen *seen, const Node *block, const Node *line)
+static void block_line(Program *p, Seen *seen, const Node *block,
+                       const Node *line)
 {
     const char *name = line->text;
     Span at = line->name;
@@ -461,7 +507,9 @@ static void block_line(Program *p, Seen *seen, const Node *block, const Node *li
             unknown_key(p, block->text, name, at);
             return;
         }
-        value = file_key(p, seen, key, (Span){at.source, at.begin, value ? value->at.end : at.end}, value);
+        value = file_key(
+            p, seen, key,
+            (Span){at.source, at.begin, value ? value->at.end : at.end}, value);
         if (!value)
             return;
         if (value->kind != NODE_NAME && value->kind != NODE_CALL) {
@@ -497,7 +545,8 @@ static void set_defines(Program *p, Seen *seen)
 static void defaults(Settings *set)
 {
     for (int i = 0; i < NUMBER_KEYS; i++)
-        *field_of(set, &number_keys[i]) = (Number){number_keys[i].fallback, nowhere};
+        *field_of(set, &number_keys[i]) = (Number){number_keys[i].fallback,
+                                                   nowhere};
     set->split_at = set->schedule_at = set->data_at = nowhere;
     set->optimizer = OPTIMIZER_ADAMW;
     set->rate = 3e-4;
@@ -523,8 +572,11 @@ static void check_virtual(Program *p)
     const Schedule *s = p->set.schedule;
     if (!s || s->many_chunks || p->set.virtuals.value == 1)
         return;
-    Span at = p->set.virtuals.at.source >= 0 ? p->set.virtuals.at : p->set.schedule_at;
-    error_at(p, at, "schedule `%s` runs one chunk per rank, but `virtual` is %g", s->name, p->set.virtuals.value);
+    Span at = p->set.virtuals.at.source >= 0 ? p->set.virtuals.at
+                                             : p->set.schedule_at;
+    error_at(p, at,
+             "schedule `%s` runs one chunk per rank, but `virtual` is %g",
+             s->name, p->set.virtuals.value);
     note_at(p, p->set.schedule_at, "the schedule is chosen here");
     help(p, "use `virtual 1`, or `schedule interleaved`");
 }

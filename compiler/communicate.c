@@ -1,38 +1,42 @@
-/* communicate.c: compute order -> plus SEND, RECV, REDUCE and STEP, in an order that both ends share.
+/* communicate.c: compute order -> plus SEND, RECV, REDUCE and STEP, in an order
+ * that both ends share.
  *
- * Reads: order, chunks. Writes: lists, ties. Guarantees: for every ordered pair of ranks the k-th
- * send meets the k-th receive.
+ * Reads: order, chunks. Writes: lists, ties. Guarantees: for every ordered pair
+ * of ranks the k-th send meets the k-th receive.
  *
- * A tensor is sent right after it was computed, so the sender's compute order is the order of each
- * queue. The receiver takes a message right before the action that needs it, and before it, in queue
- * order, all messages that were sent earlier on that queue:
+ * A tensor is sent right after it was computed, so the sender's compute order
+ * is the order of each queue. The receiver takes a message right before the
+ * action that needs it, and before it, in queue order, all messages that were
+ * sent earlier on that queue:
  *
  *     rank 0 sends     1SEND_B2 0SEND_F3          queue 0 -> 1:  a  b
  *     rank 1 needs b first:  0RECV_B2 1RECV_F3 1F3
  *
- * An earlier message never delays a later one, since its sender computed it earlier. So if the compute
- * order can run at all, the lists can. Chunks that are neighbours on one rank hand over in memory. */
+ * An earlier message never delays a later one, since its sender computed it
+ * earlier. So if the compute order can run at all, the lists can. Chunks that
+ * are neighbours on one rank hand over in memory. */
 #include "compile.h"
 
 typedef struct Message {
-    int chunk, micro;           // of the sending side
+    int chunk, micro;  // of the sending side
     bool backward;
 } Message;
 
-typedef struct Queue {          // from one rank to another
+typedef struct Queue {  // from one rank to another
     Message *messages;
     int count, taken;
 } Queue;
 
 typedef struct Wires {
     Program *p;
-    Queue *queues;              // [from * ranks + to]
+    Queue *queues;  // [from * ranks + to]
 } Wires;
 
 static bool crosses(const Program *p, int chunk, bool back, int *peer)
 {
     int other = back ? chunk - 1 : chunk + 1;
-    if (other < 0 || other >= p->chunk_count || p->chunks[other].rank == p->chunks[chunk].rank)
+    if (other < 0 || other >= p->chunk_count ||
+        p->chunks[other].rank == p->chunks[chunk].rank)
         return false;
     if (back && p->chunks[chunk].dx < 0)
         return false;
@@ -54,17 +58,19 @@ static void fill_queues(Wires *w)
             Action a = p->order[r].at[i];
             bool back = ends_backward(a.kind);
             int peer;
-            if ((a.kind != ACT_F && !back) || a.chunk < 0 || a.chunk >= p->chunk_count ||
-                !crosses(p, a.chunk, back, &peer))
+            if ((a.kind != ACT_F && !back) || a.chunk < 0 ||
+                a.chunk >= p->chunk_count || !crosses(p, a.chunk, back, &peer))
                 continue;
             Queue *q = &w->queues[r * p->ranks + peer];
-            q->messages = array_grow(p->arena, q->messages, q->count, sizeof *q->messages);
+            q->messages = array_grow(p->arena, q->messages, q->count,
+                                     sizeof *q->messages);
             q->messages[q->count++] = (Message){a.chunk, a.micro, back};
         }
     }
 }
 
-/* Receives from `peer` up to the message that brings (chunk, micro) its input or output gradient. */
+/* Receives from `peer` up to the message that brings (chunk, micro) its input
+ * or output gradient. */
 static void receive(Wires *w, int rank, int chunk, int micro, bool back)
 {
     Program *p = w->p;
@@ -74,13 +80,15 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
     peer = p->chunks[from].rank;
     Queue *q = &w->queues[peer * p->ranks + rank];
     int wanted = q->taken;
-    while (wanted < q->count && !(q->messages[wanted].chunk == from && q->messages[wanted].micro == micro &&
+    while (wanted < q->count && !(q->messages[wanted].chunk == from &&
+                                  q->messages[wanted].micro == micro &&
                                   q->messages[wanted].backward == back))
         wanted++;
     for (; wanted < q->count && q->taken <= wanted; q->taken++) {
         Message m = q->messages[q->taken];
-        push_action(p, &p->lists[rank], (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
-                                                 m.chunk + (m.backward ? -1 : 1), m.micro, peer});
+        push_action(p, &p->lists[rank],
+                    (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
+                             m.chunk + (m.backward ? -1 : 1), m.micro, peer});
     }
 }
 
@@ -88,7 +96,9 @@ static void send(Wires *w, int rank, int chunk, int micro, bool back)
 {
     int peer;
     if (crosses(w->p, chunk, back, &peer))
-        push_action(w->p, &w->p->lists[rank], (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer});
+        push_action(
+            w->p, &w->p->lists[rank],
+            (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer});
 }
 
 static void rank_list(Wires *w, int rank)
@@ -127,7 +137,8 @@ static void find_ties(Program *p)
         for (int k = i; k < p->parameter_count; k++) {
             if (k != i && p->parameters[k].tied != i)
                 continue;
-            tie.uses = array_grow(p->arena, tie.uses, tie.use_count, sizeof *tie.uses);
+            tie.uses = array_grow(p->arena, tie.uses, tie.use_count,
+                                  sizeof *tie.uses);
             tie.uses[tie.use_count++] = k;
         }
         if (tie.use_count == 1)
@@ -137,13 +148,15 @@ static void find_ties(Program *p)
     }
 }
 
-/* Collectives come last, in the order of the parameters, on every rank that has a share. */
+/* Collectives come last, in the order of the parameters, on every rank that has
+ * a share. */
 static void collectives(Program *p)
 {
     for (int t = 0; t < p->tie_count; t++) {
         for (int r = 0; r < p->ranks; r++) {
             for (int u = 0; u < p->ties[t].use_count; u++) {
-                int c = chunk_of_layer(p, p->parameters[p->ties[t].uses[u]].layer);
+                int c = chunk_of_layer(p,
+                                       p->parameters[p->ties[t].uses[u]].layer);
                 if (p->chunks[c].rank != r)
                     continue;
                 push_action(p, &p->lists[r], (Action){ACT_REDUCE, c, t, -1});
@@ -157,7 +170,8 @@ static void collectives(Program *p)
 
 bool communicate(Program *p)
 {
-    Wires w = {p, arena_take(p->arena, sizeof(Queue) * (size_t)p->ranks * (size_t)p->ranks)};
+    Wires w = {p, arena_take(p->arena, sizeof(Queue) * (size_t)p->ranks *
+                                           (size_t)p->ranks)};
     p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
     fill_queues(&w);
     for (int r = 0; r < p->ranks; r++)

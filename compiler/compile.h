@@ -2,9 +2,10 @@
  *
  *     parse check graph partition schedule communicate prove memory lower emit
  *
- * One Program holds everything. Its fields are grouped by the pass that fills them; a pass reads
- * earlier groups and writes its own. All memory comes from one arena and goes with it. Things refer
- * to each other by index; -1 is none. */
+ * One Program holds everything. Its fields are grouped by the pass that fills
+ * them; a pass reads earlier groups and writes its own. All memory comes from
+ * one arena and goes with it. Things refer to each other by index; -1 is
+ * none. */
 #ifndef COMPILE_H
 #define COMPILE_H
 
@@ -22,7 +23,8 @@ typedef struct Arena Arena;
 Arena *arena_open(void);
 void arena_close(Arena *arena);
 void *arena_take(Arena *arena, size_t bytes);               // zeroed, 16-byte aligned; exits when memory is out
-/* Room for one more element at items[count]; grows by doubling, so `count` alone tells the capacity. */
+/* Room for one more element at items[count]; grows by doubling, so `count`
+ * alone tells the capacity. */
 void *array_grow(Arena *arena, void *items, int count, size_t size);
 char *text_copy(Arena *arena, const char *from, size_t length);
 char *text_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -174,9 +176,11 @@ bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Node *at, double *value);
-/* The same for a whole number from least to most; `what` names it in the error. */
+/* The same for a whole number from least to most; `what` names it in the
+ * error. */
 bool whole_number(Program *p, const Node *at, const char *what, long least, long most, long *value);
-/* The number that a NODE_NAME or NODE_NUMBER or arithmetic stands for, with names looked up by `find`. */
+/* The number that a NODE_NAME or NODE_NUMBER or arithmetic stands for, with
+ * names looked up by `find`. */
 typedef bool (*Lookup)(void *context, const char *name, double *value);
 bool evaluate(Program *p, const Node *at, Lookup find, void *context, double *value);
 const Let *find_let(const Program *p, const char *name);
@@ -338,7 +342,8 @@ typedef struct Frame {          // where a chunk's tensors lie inside its KEEP b
 
 bool memory(Program *p);
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro);      // index; -1: there is none
-/* The parameter whose storage a rank uses for this one: itself, or the one that it is tied to; -1: none. */
+/* The parameter whose storage a rank uses for this one: itself, or the one that
+ * it is tied to; -1: none. */
 int parameter_home(const Program *p, int rank, int parameter);
 
 /* ---- lower: actions -> rank programs, calls with constant operands ---- */
@@ -403,7 +408,8 @@ typedef struct RankProgram {
 
 bool lower(Program *p);
 char *identifier(Program *p, const char *name);             // "h.3.q" -> "h_3_q"
-/* Does a call take this parameter of its chunk's function: keep, x, y, dy, dx, t or micro. */
+/* Does a call take this parameter of its chunk's function: keep, x, y, dy, dx,
+ * t or micro. */
 bool call_uses(const Call *call, const char *parameter);
 
 /* ---- emit: programs -> rankN.c, then binaries ---- */
@@ -411,15 +417,17 @@ bool call_uses(const Call *call, const char *parameter);
 bool emit(Program *p, const char *directory);               // writes the rank programs
 void emit_rank(Program *p, FILE *out, int rank);
 bool build(Program *p, const char *directory);              // compiles and links them
-/* Starts the job in place of this process; returns only when that fails. `options` go to every rank. */
+/* Starts the job in place of this process; returns only when that fails.
+ * `options` go to every rank. */
 bool run(Program *p, const char *directory, char **options, int option_count);
 
 /* ---- inspect.c, timeline.c, dump.c: what a person sees ---- */
 
 double bubble_of(const Program *p);                         // idle share of ranks x makespan, 0 .. 1
 void inspect(Program *p, FILE *out, bool colour, bool all);
-/* Ranks x time. Each line begins with `margin`; the row of rank `marked` has a mark (-1: none). At most
- * `bands` bands of columns are drawn (0: all), and what is left out is said. */
+/* Ranks x time. Each line begins with `margin`; the row of rank `marked` has a
+ * mark (-1: none). At most `bands` bands of columns are drawn (0: all), and
+ * what is left out is said. */
 void timeline(Program *p, FILE *out, const char *margin, int marked, bool colour, int bands);
 bool dump(Program *p, const char *pass, FILE *out);         // false: no such pass
 

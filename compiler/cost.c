@@ -1,16 +1,20 @@
-/* cost.c: how long actions take, and what follows from the times that `prove` has found.
+/* cost.c: how long actions take, and what follows from the times that `prove`
+ * has found.
  *
- * Two models. Unit: F = I = W = 1 per chunk, B = 2, messages take no time; the one of textbooks.
- * Cluster: operations over flops, latency + bytes / link for a message; messages are pure latency,
- * they overlap with compute and with each other. */
+ * Two models. Unit: F = I = W = 1 per chunk, B = 2, messages take no time; the
+ * one of textbooks. Cluster: operations over flops, latency + bytes / link for
+ * a message; messages are pure latency, they overlap with compute and with each
+ * other. */
 #include "compile.h"
 
 static Cost empty_cost(Program *p)
 {
     Cost cost = {.unit = true};
     for (int kind = 0; kind < 4; kind++)
-        cost.compute[kind] = arena_take(p->arena, sizeof(double) * (size_t)p->chunk_count);
-    cost.message = arena_take(p->arena, sizeof(double) * (size_t)p->chunk_count);
+        cost.compute[kind] = arena_take(p->arena, sizeof(double) *
+                                                      (size_t)p->chunk_count);
+    cost.message = arena_take(p->arena,
+                              sizeof(double) * (size_t)p->chunk_count);
     return cost;
 }
 
@@ -18,7 +22,8 @@ Cost unit_cost(Program *p)
 {
     Cost cost = empty_cost(p);
     for (int c = 0; c < p->chunk_count; c++) {
-        cost.compute[ACT_F][c] = cost.compute[ACT_I][c] = cost.compute[ACT_W][c] = 1;
+        cost.compute[ACT_F][c] = cost.compute[ACT_I][c] =
+            cost.compute[ACT_W][c] = 1;
         cost.compute[ACT_B][c] = 2;
     }
     return cost;
@@ -34,9 +39,12 @@ Cost cluster_cost(Program *p)
         cost.compute[ACT_F][c] = chunk->work[ENTRY_FORWARD] / flops;
         cost.compute[ACT_I][c] = chunk->work[ENTRY_INPUT] / flops;
         cost.compute[ACT_W][c] = chunk->work[ENTRY_WEIGHT] / flops;
-        cost.compute[ACT_B][c] = cost.compute[ACT_I][c] + cost.compute[ACT_W][c];
+        cost.compute[ACT_B][c] = cost.compute[ACT_I][c] +
+                                 cost.compute[ACT_W][c];
         double bytes = 4.0 * (double)p->tensors[chunk->x].floats;
-        cost.message[c] = p->set.latency.value + (p->set.link.value > 0 ? bytes / p->set.link.value : 0);
+        cost.message[c] = p->set.latency.value +
+                          (p->set.link.value > 0 ? bytes / p->set.link.value
+                                                 : 0);
     }
     return cost;
 }

@@ -1,9 +1,11 @@
 /* emit.c: programs -> rankN.c.
  *
- * Reads: programs, lists, times, set. Writes: files. Guarantees: deterministic to the byte; no date, no
- * path; no function longer than 256 actions, since compilers are superlinear in a function's length.
+ * Reads: programs, lists, times, set. Writes: files. Guarantees: deterministic
+ * to the byte; no date, no path; no function longer than 256 actions, since
+ * compilers are superlinear in a function's length.
  *
- * It prints what `lower` decided, for a person who wants to see the timeline in it. */
+ * It prints what `lower` decided, for a person who wants to see the timeline in
+ * it. */
 #include "compile.h"
 
 #include <errno.h>
@@ -20,7 +22,8 @@ static const char *const block_words[] = {"keep", "x", "y", "dy", "dx", "t"};
 static const char *real_text(Program *p, double number)
 {
     char *text = text_format(p->arena, "%.9g", (double)(float)number);
-    return strpbrk(text, ".e") ? text_format(p->arena, "%sf", text) : text_format(p->arena, "%s.0f", text);
+    return strpbrk(text, ".e") ? text_format(p->arena, "%sf", text)
+                               : text_format(p->arena, "%s.0f", text);
 }
 
 static const char *arg_text(Program *p, const Arg *arg)
@@ -43,11 +46,13 @@ static char *call_text(Program *p, const Call *call)
     char text[2048];
     int used = snprintf(text, sizeof text, "%s(", call->function);
     for (int i = 0; i < call->args; i++)
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s", i ? ", " : "", arg_text(p, &call->arg[i]));
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s",
+                         i ? ", " : "", arg_text(p, &call->arg[i]));
     return text_format(p->arena, "%s);", text);
 }
 
-/* A call on its own line, broken after a comma when it is too long; `note` goes behind it. */
+/* A call on its own line, broken after a comma when it is too long; `note` goes
+ * behind it. */
 static void print_call(FILE *out, const char *text, const char *note)
 {
     size_t indent = strcspn(text, "(") + 5, column = 4;
@@ -74,11 +79,18 @@ static void print_call(FILE *out, const char *text, const char *note)
 
 static void print_header(Program *p, FILE *out, int rank)
 {
-    fprintf(out, "/* Rank %d of %d of `%s`, written by pipec from %s: change that file, not this one.\n *\n", rank,
-            p->ranks, p->name, file_name(p));
-    fprintf(out, " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, rows of each %d.\n", p->set.schedule->name,
-            p->ranks, (int)p->set.virtuals.value, (int)p->set.microbatches.value, (int)p->set.rows.value);
-    fprintf(out, " * Planned idle time: %.2f %% of all ranks' time. This rank's arena: %zu bytes.\n *\n",
+    fprintf(out,
+            "/* Rank %d of %d of `%s`, written by pipec from %s: change that "
+            "file, not this one.\n *\n",
+            rank, p->ranks, p->name, file_name(p));
+    fprintf(out,
+            " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, "
+            "rows of each %d.\n",
+            p->set.schedule->name, p->ranks, (int)p->set.virtuals.value,
+            (int)p->set.microbatches.value, (int)p->set.rows.value);
+    fprintf(out,
+            " * Planned idle time: %.2f %% of all ranks' time. This rank's "
+            "arena: %zu bytes.\n *\n",
             100 * bubble_of(p), 4 * p->arena_floats[rank]);
     timeline(p, out, " * ", rank, false, 4);
     fprintf(out, " */\n#include \"pp.h\"\n\n");
@@ -86,7 +98,8 @@ static void print_header(Program *p, FILE *out, int rank)
 
 static const char *data_format(DataKind kind)
 {
-    static const char *const names[] = {"PP_NO_DATA", "PP_BYTES", "PP_UINT16", "PP_UINT32", "PP_NUMBERS"};
+    static const char *const names[] = {"PP_NO_DATA", "PP_BYTES", "PP_UINT16",
+                                        "PP_UINT32", "PP_NUMBERS"};
     return names[kind];
 }
 
@@ -109,44 +122,58 @@ static void print_string(FILE *out, const char *text)
 static void print_data(Program *p, FILE *out, int rank)
 {
     const Tensor *x = &p->tensors[p->input], *t = &p->tensors[p->targets];
-    bool reads = p->chunks[0].rank == rank || p->chunks[p->chunk_count - 1].rank == rank;
+    bool reads = p->chunks[0].rank == rank ||
+                 p->chunks[p->chunk_count - 1].rank == rank;
     if (!reads || p->set.data == DATA_NONE) {
         fprintf(out, "    .data = {.format = PP_NO_DATA},\n");
         return;
     }
-    fprintf(out, "    .data = {.format = %s, .path = ", data_format(p->set.data));
+    fprintf(out,
+            "    .data = {.format = %s, .path = ", data_format(p->set.data));
     print_string(out, p->set.data_path);
-    fprintf(out, ",\n             .rows = %d, .seq = %ld, ", (int)p->set.rows.value, x->seq);
+    fprintf(out, ",\n             .rows = %d, .seq = %ld, ",
+            (int)p->set.rows.value, x->seq);
     if (p->vocabulary)
         fprintf(out, ".vocabulary = %ld},\n", p->vocabulary);
     else
-        fprintf(out, ".input_width = %ld, .target_width = %ld},\n", x->width, t->width);
+        fprintf(out, ".input_width = %ld, .target_width = %ld},\n", x->width,
+                t->width);
 }
 
 static void print_job(Program *p, FILE *out, int rank)
 {
-    fprintf(out, "static const PpJob job = {\n    .name = \"%s\", .schedule = \"%s\", .rank = %d, .ranks = %d,\n", p->name,
-            p->set.schedule->name, rank, p->ranks);
-    fprintf(out, "    .microbatches = %d, .steps = %d, .parameters = %d, .depth = %d,\n", (int)p->set.microbatches.value,
-            (int)p->set.steps.value, p->parameter_count, p->programs[rank].depth);
-    fprintf(out, "    .arena = %zu, .seed = %.0f, .bubble = %.6f,\n", 4 * p->arena_floats[rank], p->set.seed.value,
-            bubble_of(p));
+    fprintf(out,
+            "static const PpJob job = {\n    .name = \"%s\", .schedule = "
+            "\"%s\", .rank = %d, .ranks = %d,\n",
+            p->name, p->set.schedule->name, rank, p->ranks);
+    fprintf(
+        out,
+        "    .microbatches = %d, .steps = %d, .parameters = %d, .depth = %d,\n",
+        (int)p->set.microbatches.value, (int)p->set.steps.value,
+        p->parameter_count, p->programs[rank].depth);
+    fprintf(out, "    .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",
+            4 * p->arena_floats[rank], p->set.seed.value, bubble_of(p));
     print_data(p, out, rank);
     fprintf(out, "};\n\n");
 }
 
-/* The constants [from, to), headings among them, with their comments in one column. */
-static void print_constants(Program *p, FILE *out, const RankProgram *program, int from, int to)
+/* The constants [from, to), headings among them, with their comments in one
+ * column. */
+static void print_constants(Program *p, FILE *out, const RankProgram *program,
+                            int from, int to)
 {
     for (int i = from; i < to; i++) {
         const Constant *c = &program->constants[i];
-        bool empty = !c->name && (i + 1 == to || !program->constants[i + 1].name);
+        bool empty = !c->name &&
+                     (i + 1 == to || !program->constants[i + 1].name);
         if (empty)
             continue;
         if (!c->name)
             fprintf(out, "%s// %s\n", i > from ? "\n" : "", c->comment);
         else
-            fprintf(out, "%-62s // %s\n", text_format(p->arena, "static const size_t %s = %zu;", c->name, c->value),
+            fprintf(out, "%-62s // %s\n",
+                    text_format(p->arena, "static const size_t %s = %zu;",
+                                c->name, c->value),
                     c->comment);
     }
     fputc('\n', out);
@@ -158,7 +185,8 @@ static void print_links(const RankProgram *program, FILE *out)
         fprintf(out, "/* Messages: the other rank, floats, name. */\n");
     for (int i = 0; i < program->link_count; i++) {
         const Link *link = &program->links[i];
-        fprintf(out, "static const PpLink %s = {%d, %zu, \"%s\"};\n", link->name, link->peer, link->floats, link->action);
+        fprintf(out, "static const PpLink %s = {%d, %zu, \"%s\"};\n",
+                link->name, link->peer, link->floats, link->action);
     }
     if (program->link_count)
         fputc('\n', out);
@@ -183,18 +211,25 @@ static void print_ties(Program *p, FILE *out, int rank)
         if (!mine)
             continue;
         const char *name = identifier(p, root->name);
-        fprintf(out, "/* %s is used %d times, by these ranks. */\nstatic const int owners_%s[] = {", root->name,
-                tie->use_count, name);
+        fprintf(out,
+                "/* %s is used %d times, by these ranks. */\nstatic const int "
+                "owners_%s[] = {",
+                root->name, tie->use_count, name);
         for (int u = 0; u < tie->use_count; u++)
-            fprintf(out, "%s%d", u ? ", " : "", rank_of_layer(p, p->parameters[tie->uses[u]].layer));
-        fprintf(out, "};\nstatic const PpTie tie_%s = {\"%s\", %d, owners_%s, %ld};\n\n", name, root->name,
-                tie->use_count, name, root->rows * (root->columns ? root->columns : 1));
+            fprintf(out, "%s%d", u ? ", " : "",
+                    rank_of_layer(p, p->parameters[tie->uses[u]].layer));
+        fprintf(
+            out,
+            "};\nstatic const PpTie tie_%s = {\"%s\", %d, owners_%s, %ld};\n\n",
+            name, root->name, tie->use_count, name,
+            root->rows * (root->columns ? root->columns : 1));
     }
 }
 
 /* ---- functions of a chunk ---- */
 
-static bool range_uses(const Body *body, int from, int to, const char *parameter)
+static bool range_uses(const Body *body, int from, int to,
+                       const char *parameter)
 {
     for (int i = from; i < to; i++)
         if (call_uses(&body->calls[i], parameter))
@@ -202,7 +237,8 @@ static bool range_uses(const Body *body, int from, int to, const char *parameter
     return false;
 }
 
-static void print_signature(FILE *out, const Body *body, const char *name, int from, int to, bool micro)
+static void print_signature(FILE *out, const Body *body, const char *name,
+                            int from, int to, bool micro)
 {
     fprintf(out, "static void %s(float *m", name);
     if (micro)
@@ -213,7 +249,8 @@ static void print_signature(FILE *out, const Body *body, const char *name, int f
     fputc(')', out);
 }
 
-static void print_kernels(Program *p, FILE *out, const Body *body, int from, int to)
+static void print_kernels(Program *p, FILE *out, const Body *body, int from,
+                          int to)
 {
     const char *layer = NULL;
     if (range_uses(body, from, to, "keep"))
@@ -223,13 +260,16 @@ static void print_kernels(Program *p, FILE *out, const Body *body, int from, int
         if (!layer || strcmp(layer, call->comment) != 0)
             fprintf(out, "    // %s\n", call->comment);
         layer = call->comment;
-        print_call(out, call_text(p, call), text_format(p->arena, "  // :%d", call->line));
+        print_call(out, call_text(p, call),
+                   text_format(p->arena, "  // :%d", call->line));
     }
 }
 
 static const char *body_name(Program *p, const Body *body)
 {
-    return text_format(p->arena, "%s_%d", body->kind == BODY_FORWARD ? "forward" : "backward", body->chunk);
+    return text_format(p->arena, "%s_%d",
+                       body->kind == BODY_FORWARD ? "forward" : "backward",
+                       body->chunk);
 }
 
 static void print_prototype(Program *p, FILE *out, const Body *body)
@@ -241,7 +281,8 @@ static void print_prototype(Program *p, FILE *out, const Body *body)
 static void print_piece_calls(FILE *out, const Body *body, const char *name)
 {
     for (int from = 0; from < body->call_count; from += PIECE) {
-        int to = from + PIECE < body->call_count ? from + PIECE : body->call_count;
+        int to = from + PIECE < body->call_count ? from + PIECE
+                                                 : body->call_count;
         fprintf(out, "    %s_part%d(m", name, from / PIECE);
         if (range_uses(body, from, to, "micro"))
             fprintf(out, ", micro");
@@ -258,17 +299,21 @@ static void print_chunk(Program *p, FILE *out, const Body *body)
     const Chunk *chunk = &p->chunks[body->chunk];
     bool pieces = body->call_count > PIECE;
     for (int from = 0; pieces && from < body->call_count; from += PIECE) {
-        int to = from + PIECE < body->call_count ? from + PIECE : body->call_count;
-        print_signature(out, body, text_format(p->arena, "%s_part%d", name, from / PIECE), from, to,
-                        range_uses(body, from, to, "micro"));
+        int to = from + PIECE < body->call_count ? from + PIECE
+                                                 : body->call_count;
+        print_signature(out, body,
+                        text_format(p->arena, "%s_part%d", name, from / PIECE),
+                        from, to, range_uses(body, from, to, "micro"));
         fprintf(out, "\n{\n");
         print_kernels(p, out, body, from, to);
         fprintf(out, "}\n\n");
     }
-    fprintf(out, "/* Chunk %d: %s to %s. */\n", body->chunk, p->layers[chunk->first_layer].name,
+    fprintf(out, "/* Chunk %d: %s to %s. */\n", body->chunk,
+            p->layers[chunk->first_layer].name,
             p->layers[chunk->first_layer + chunk->layer_count - 1].name);
     print_signature(out, body, name, 0, body->call_count, true);
-    fprintf(out, "\n{\n    pp_begin(\"%d%s\", micro);\n", body->chunk, body->kind == BODY_FORWARD ? "F" : "B");
+    fprintf(out, "\n{\n    pp_begin(\"%d%s\", micro);\n", body->chunk,
+            body->kind == BODY_FORWARD ? "F" : "B");
     if (body->call_count == 0)
         fprintf(out, "    (void)m;\n");
     if (pieces)
@@ -288,13 +333,15 @@ typedef struct Line {
 static int gather_lines(Program *p, const Body *body, Line *lines)
 {
     int count = 0;
-    bool open = false;                                          // may the current line still get a compute or a give
+    bool open = false;  // may the current line still get a compute or a give
     for (int i = 0; i < body->call_count; i++) {
         const Call *call = &body->calls[i];
         const char *text = call_text(p, call);
-        bool fresh = !open || lines[count - 1].column[call->column] ||
-                     (call->column == COLUMN_TAKE && (lines[count - 1].column[1] || lines[count - 1].column[2])) ||
-                     (call->column == COLUMN_COMPUTE && lines[count - 1].column[2]);
+        bool fresh =
+            !open || lines[count - 1].column[call->column] ||
+            (call->column == COLUMN_TAKE &&
+             (lines[count - 1].column[1] || lines[count - 1].column[2])) ||
+            (call->column == COLUMN_COMPUTE && lines[count - 1].column[2]);
         if (fresh)
             lines[count++] = (Line){{NULL, NULL, NULL}, -1};
         open = true;
@@ -309,12 +356,14 @@ static bool touches_arena(const Line *lines, int count)
 {
     for (int i = 0; i < count; i++)
         for (int c = 0; c < 3; c++)
-            if (lines[i].column[c] && (strstr(lines[i].column[c], "m + ") || strstr(lines[i].column[c], "(m,")))
+            if (lines[i].column[c] && (strstr(lines[i].column[c], "m + ") ||
+                                       strstr(lines[i].column[c], "(m,")))
                 return true;
     return false;
 }
 
-static void print_lines(Program *p, FILE *out, int rank, const Line *lines, int count)
+static void print_lines(Program *p, FILE *out, int rank, const Line *lines,
+                        int count)
 {
     static const char *const titles[] = {"take", "compute", "give"};
     size_t width[3] = {4, 7, 4};
@@ -322,18 +371,24 @@ static void print_lines(Program *p, FILE *out, int rank, const Line *lines, int 
         for (int c = 0; c < 3; c++)
             if (lines[i].column[c] && strlen(lines[i].column[c]) > width[c])
                 width[c] = strlen(lines[i].column[c]);
-    fprintf(out, "{   // %-*s  %-*s  %s\n", (int)width[0] - 3, titles[0], (int)width[1], titles[1], titles[2]);
+    fprintf(out, "{   // %-*s  %-*s  %s\n", (int)width[0] - 3, titles[0],
+            (int)width[1], titles[1], titles[2]);
     if (!touches_arena(lines, count))
         fprintf(out, "    (void)m;\n");
     for (int i = 0; i < count; i++) {
-        int last = lines[i].action >= 0 ? 3 : lines[i].column[2] ? 2 : lines[i].column[1] ? 1 : 0;
+        int last = lines[i].action >= 0 ? 3
+                   : lines[i].column[2] ? 2
+                   : lines[i].column[1] ? 1
+                                        : 0;
         fprintf(out, "    ");
         for (int c = 0; c < 3; c++) {
             const char *text = lines[i].column[c] ? lines[i].column[c] : "";
-            fprintf(out, "%-*s%s", c < last ? (int)width[c] : 0, text, c < last && c < 2 ? "  " : "");
+            fprintf(out, "%-*s%s", c < last ? (int)width[c] : 0, text,
+                    c < last && c < 2 ? "  " : "");
         }
         if (lines[i].action >= 0)
-            fprintf(out, "  // %s", action_text(p, p->lists[rank].at[lines[i].action]));
+            fprintf(out, "  // %s",
+                    action_text(p, p->lists[rank].at[lines[i].action]));
         fputc('\n', out);
     }
     fprintf(out, "}\n\n");
@@ -342,13 +397,15 @@ static void print_lines(Program *p, FILE *out, int rank, const Line *lines, int 
 static void print_phase(Program *p, FILE *out, int rank, const Body *body)
 {
     const char *name = phase_names[body->kind - BODY_WARMUP];
-    Line *lines = arena_take(p->arena, sizeof *lines * (size_t)(body->call_count + 1));
+    Line *lines = arena_take(p->arena,
+                             sizeof *lines * (size_t)(body->call_count + 1));
     int count = gather_lines(p, body, lines);
     if (count == 0)
         return;
     for (int from = 0; count > PIECE && from < count; from += PIECE) {
         fprintf(out, "static void %s_%d(float *m)\n", name, from / PIECE);
-        print_lines(p, out, rank, lines + from, count - from < PIECE ? count - from : PIECE);
+        print_lines(p, out, rank, lines + from,
+                    count - from < PIECE ? count - from : PIECE);
     }
     fprintf(out, "static void %s(float *m)\n", name);
     if (count <= PIECE) {
@@ -367,28 +424,37 @@ static void print_optimizer_state(Program *p, FILE *out)
 {
     const Settings *s = &p->set;
     bool adamw = s->optimizer == OPTIMIZER_ADAMW;
-    fprintf(out, "    const %s h = {\n        .rate = pp_rate(%s, %.0f, %s),\n", adamw ? "PpAdamw" : "PpSgd",
-            real_text(p, s->rate), s->warmup.value, real_text(p, s->cosine.value));
+    fprintf(out, "    const %s h = {\n        .rate = pp_rate(%s, %.0f, %s),\n",
+            adamw ? "PpAdamw" : "PpSgd", real_text(p, s->rate), s->warmup.value,
+            real_text(p, s->cosine.value));
     if (adamw)
-        fprintf(out, "        .beta1 = %s, .beta2 = %s, .epsilon = %s, .step = pp_step(),\n", real_text(p, s->beta1),
-                real_text(p, s->beta2), real_text(p, s->epsilon));
+        fprintf(out,
+                "        .beta1 = %s, .beta2 = %s, .epsilon = %s, .step = "
+                "pp_step(),\n",
+                real_text(p, s->beta1), real_text(p, s->beta2),
+                real_text(p, s->epsilon));
     else
         fprintf(out, "        .momentum = %s,\n", real_text(p, s->momentum));
     if (s->clip.value > 0)
-        fprintf(out, "        .scale = pp_clip(%s),\n    };\n", real_text(p, s->clip.value));
+        fprintf(out, "        .scale = pp_clip(%s),\n    };\n",
+                real_text(p, s->clip.value));
     else
         fprintf(out, "        .scale = 1.0f,\n    };\n");
 }
 
 static void print_plain(Program *p, FILE *out, const Body *body)
 {
-    static const char *const names[] = {"reduce", "update", "initialise", "save"};
+    static const char *const names[] = {"reduce", "update", "initialise",
+                                        "save"};
     bool update = body->kind == BODY_UPDATE;
     if (body->call_count == 0 && !(update && p->set.clip.value > 0))
         return;
-    fprintf(out, "static void %s(float *m)\n{\n", names[body->kind - BODY_REDUCE]);
+    fprintf(out, "static void %s(float *m)\n{\n",
+            names[body->kind - BODY_REDUCE]);
     int i = 0;
-    for (; i < body->call_count && strcmp(body->calls[i].function, "pp_square") == 0; i++)
+    for (; i < body->call_count &&
+           strcmp(body->calls[i].function, "pp_square") == 0;
+         i++)
         print_call(out, call_text(p, &body->calls[i]), "");
     if (update)
         print_optimizer_state(p, out);
@@ -401,12 +467,16 @@ static void print_plain(Program *p, FILE *out, const Body *body)
 
 static bool is_printed(const Program *p, const Body *body)
 {
-    return body->call_count > 0 || (body->kind == BODY_UPDATE && p->set.clip.value > 0);
+    return body->call_count > 0 ||
+           (body->kind == BODY_UPDATE && p->set.clip.value > 0);
 }
 
-static void print_main(Program *p, FILE *out, const RankProgram *program, int rank)
+static void print_main(Program *p, FILE *out, const RankProgram *program,
+                       int rank)
 {
-    static const char *const names[] = {"", "", "warmup", "steady", "cooldown", "reduce", "update", "initialise", "save"};
+    static const char *const names[] = {"",       "",           "warmup",
+                                        "steady", "cooldown",   "reduce",
+                                        "update", "initialise", "save"};
     size_t first = 0, floats = 0;
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
@@ -415,25 +485,31 @@ static void print_main(Program *p, FILE *out, const RankProgram *program, int ra
         first = floats ? first : b->offset;
         floats = b->offset + b->floats - first;
     }
-    fprintf(out, "int main(int argc, char **argv)\n{\n    float *m = pp_start(&job, argc, argv);\n");
+    fprintf(out, "int main(int argc, char **argv)\n{\n    float *m = "
+                 "pp_start(&job, argc, argv);\n");
     for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind == BODY_INITIALISE && is_printed(p, &program->bodies[i]))
+        if (program->bodies[i].kind == BODY_INITIALISE &&
+            is_printed(p, &program->bodies[i]))
             fprintf(out, "    initialise(m);\n");
     fprintf(out, "    while (pp_next_step()) {\n");
     if (floats)
-        fprintf(out, "        pp_zero(m + %zu, %zu);  // the gradients\n", first, floats);
+        fprintf(out, "        pp_zero(m + %zu, %zu);  // the gradients\n",
+                first, floats);
     for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind >= BODY_WARMUP && program->bodies[i].kind <= BODY_UPDATE &&
+        if (program->bodies[i].kind >= BODY_WARMUP &&
+            program->bodies[i].kind <= BODY_UPDATE &&
             is_printed(p, &program->bodies[i]))
             fprintf(out, "        %s(m);\n", names[program->bodies[i].kind]);
     fprintf(out, "    }\n");
     for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind == BODY_SAVE && is_printed(p, &program->bodies[i]))
+        if (program->bodies[i].kind == BODY_SAVE &&
+            is_printed(p, &program->bodies[i]))
             fprintf(out, "    save(m);\n");
     fprintf(out, "    return pp_finish();\n}\n");
 }
 
-/* The step comes first, since it is what a reader looks for; then what it is made of. */
+/* The step comes first, since it is what a reader looks for; then what it is
+ * made of. */
 void emit_rank(Program *p, FILE *out, int rank)
 {
     const RankProgram *program = &p->programs[rank];
@@ -447,9 +523,11 @@ void emit_rank(Program *p, FILE *out, int rank)
             print_prototype(p, out, &program->bodies[i]);
     fputc('\n', out);
     for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind >= BODY_WARMUP && program->bodies[i].kind <= BODY_COOLDOWN)
+        if (program->bodies[i].kind >= BODY_WARMUP &&
+            program->bodies[i].kind <= BODY_COOLDOWN)
             print_phase(p, out, rank, &program->bodies[i]);
-    print_constants(p, out, program, program->block_constants, program->constant_count);
+    print_constants(p, out, program, program->block_constants,
+                    program->constant_count);
     for (int i = 0; i < program->body_count; i++)
         if (program->bodies[i].kind <= BODY_BACKWARD)
             print_chunk(p, out, &program->bodies[i]);
@@ -471,7 +549,8 @@ static bool make_folders(Program *p, const char *directory)
         char kept = *c;
         *c = 0;
         if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            error_plain(p, "cannot make the folder %s: %s", path, strerror(errno));
+            error_plain(p, "cannot make the folder %s: %s", path,
+                        strerror(errno));
             help(p, "choose another one: -o FOLDER");
             return false;
         }
@@ -510,7 +589,7 @@ static bool write_rank(Program *p, const char *directory, int rank)
     bool failed = ferror(out) != 0;
     failed |= fclose(out) != 0;
     if (!failed && same_content(partial, path)) {
-        remove(partial);                                        // an unchanged file keeps its time: no new build
+        remove(partial);  // an unchanged file keeps its time: no new build
         return true;
     }
     if (!failed && rename(partial, path) == 0)

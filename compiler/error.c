@@ -1,18 +1,20 @@
-/* error.c: messages that say what is wrong, where else to look and what to type.
+/* error.c: messages that say what is wrong, where else to look and what to
+ * type.
  *
  *     few.pipe:3:5: error: 2 microbatches cannot fill 4 stages
  *         3 |     microbatches 2
  *           |     ^~~~~~~~~~~~~~
  *       help: use at least 4 microbatches
  *
- * Places are byte offsets until this moment; line, column and the underline are found here. */
+ * Places are byte offsets until this moment; line, column and the underline are
+ * found here. */
 #include "compile.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_SHOWN = 200 };      // bytes of a source line that are printed
+enum { LINE_SHOWN = 200 };  // bytes of a source line that are printed
 
 static int line_start(const Source *source, int at)
 {
@@ -35,7 +37,8 @@ const char *file_name(const Program *p)
     return slash ? slash + 1 : p->sources[0].name;
 }
 
-/* One printable character per column: control bytes and broken text must not reach a terminal. */
+/* One printable character per column: control bytes and broken text must not
+ * reach a terminal. */
 static void show_text(FILE *out, const char *text, int length)
 {
     for (int i = 0; i < length; i++) {
@@ -50,7 +53,8 @@ static void show_line(Program *p, Span at)
     int start = line_start(source, at.begin), end = start;
     while (end < source->length && source->text[end] != '\n')
         end++;
-    if (at.begin - start > LINE_SHOWN / 2)              // a very long line: show the part that matters
+    if (at.begin - start >
+        LINE_SHOWN / 2)  // a very long line: show the part that matters
         start = at.begin - LINE_SHOWN / 2;
     if (end - start > LINE_SHOWN)
         end = start + LINE_SHOWN;
@@ -63,7 +67,8 @@ static void show_line(Program *p, Span at)
     fputc('\n', p->diagnostics);
 }
 
-static void message(Program *p, Span at, const char *kind, const char *format, va_list list)
+static void message(Program *p, Span at, const char *kind, const char *format,
+                    va_list list)
 {
     const Source *source = &p->sources[at.source];
     fprintf(p->diagnostics, "%s:%d:%d: %s: ", source->name, line_of(p, at),
@@ -77,8 +82,9 @@ void error_at(Program *p, Span at, const char *format, ...)
 {
     if (++p->errors > MAX_ERRORS) {
         if (p->errors == MAX_ERRORS + 1)
-            fprintf(p->diagnostics, "%s: error: more than %d errors; the rest is not shown\n", p->sources[0].name,
-                    MAX_ERRORS);
+            fprintf(p->diagnostics,
+                    "%s: error: more than %d errors; the rest is not shown\n",
+                    p->sources[0].name, MAX_ERRORS);
         return;
     }
     va_list list;
@@ -140,7 +146,8 @@ static int distance(const char *a, const char *b)
         row[0] = i;
         for (int j = 1; j <= lb; j++) {
             int above = row[j];
-            row[j] = least(least(row[j] + 1, row[j - 1] + 1), diagonal + (a[i - 1] != b[j - 1]));
+            row[j] = least(least(row[j] + 1, row[j - 1] + 1),
+                           diagonal + (a[i - 1] != b[j - 1]));
             diagonal = above;
         }
     }

@@ -1,6 +1,7 @@
 /* inspect.c: the plan as text: partition, timeline, bubble, memory, messages.
  *
- * Every figure comes from the action lists, their times and the blocks; the cost model is named. */
+ * Every figure comes from the action lists, their times and the blocks; the
+ * cost model is named. */
 #include "compile.h"
 
 #include <string.h>
@@ -18,15 +19,19 @@ static long all_parameters(const Program *p)
     long sum = 0;
     for (int i = 0; i < p->parameter_count; i++)
         if (p->parameters[i].tied < 0)
-            sum += p->parameters[i].rows * (p->parameters[i].columns ? p->parameters[i].columns : 1);
+            sum += p->parameters[i].rows *
+                   (p->parameters[i].columns ? p->parameters[i].columns : 1);
     return sum;
 }
 
 static const char *layer_range(Program *p, const Chunk *chunk)
 {
     const char *first = p->layers[chunk->first_layer].name;
-    const char *last = p->layers[chunk->first_layer + chunk->layer_count - 1].name;
-    const char *text = chunk->layer_count == 1 ? first : text_format(p->arena, "%s .. %s", first, last);
+    const char *last =
+        p->layers[chunk->first_layer + chunk->layer_count - 1].name;
+    const char *text = chunk->layer_count == 1
+                           ? first
+                           : text_format(p->arena, "%s .. %s", first, last);
     return chunk->targets >= 0 ? text_format(p->arena, "%s, loss", text) : text;
 }
 
@@ -36,17 +41,24 @@ static void partition_table(Program *p, FILE *out)
     for (int c = 0; c < p->chunk_count; c++)
         if (strlen(layer_range(p, &p->chunks[c])) > width)
             width = strlen(layer_range(p, &p->chunks[c]));
-    fprintf(out, "chunk rank layers %-*s  parameters   F Mflop   I Mflop   W Mflop  keeps bytes\n", (int)width, "");
+    fprintf(out,
+            "chunk rank layers %-*s  parameters   F Mflop   I Mflop   W Mflop  "
+            "keeps bytes\n",
+            (int)width, "");
     for (int c = 0; c < p->chunk_count; c++) {
         const Chunk *chunk = &p->chunks[c];
-        fprintf(out, "%5d %4d %6d %-*s %11ld %9.1f %9.1f %9.1f %12zu\n", c, chunk->rank, chunk->layer_count, (int)width,
-                layer_range(p, chunk), chunk->parameters, chunk->work[ENTRY_FORWARD] / 1e6,
-                chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6, 4 * p->frames[c].keep);
+        fprintf(out, "%5d %4d %6d %-*s %11ld %9.1f %9.1f %9.1f %12zu\n", c,
+                chunk->rank, chunk->layer_count, (int)width,
+                layer_range(p, chunk), chunk->parameters,
+                chunk->work[ENTRY_FORWARD] / 1e6,
+                chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
+                4 * p->frames[c].keep);
     }
     for (int t = 0; t < p->tie_count; t++) {
         fprintf(out, "tied:");
         for (int u = 0; u < p->ties[t].use_count; u++)
-            fprintf(out, "%s %s", u ? " =" : "", p->parameters[p->ties[t].uses[u]].name);
+            fprintf(out, "%s %s", u ? " =" : "",
+                    p->parameters[p->ties[t].uses[u]].name);
         fprintf(out, " (counted at every use above)\n");
     }
 }
@@ -60,33 +72,43 @@ static const char *time_text(Program *p, double time)
 
 static void bubble_lines(Program *p, FILE *out)
 {
-    int stages = p->ranks, microbatches = (int)p->set.microbatches.value, virtuals = (int)p->set.virtuals.value;
+    int stages = p->ranks, microbatches = (int)p->set.microbatches.value,
+        virtuals = (int)p->set.virtuals.value;
     double own = 0;
     for (int r = 0; r < p->ranks; r++)
         own += span_time(p, r) > 0 ? 1 - busy_time(p, r) / span_time(p, r) : 0;
     fprintf(out, "makespan %s, %s\n", time_text(p, p->makespan),
-            p->cost.unit ? "in forwards of one chunk (F 1, B 2, messages 0)" : "by the cluster's flops, link and latency");
-    fprintf(out, "bubble by the textbook, %s: %.2f %%\n", p->set.schedule->chapter_bubble,
+            p->cost.unit ? "in forwards of one chunk (F 1, B 2, messages 0)"
+                         : "by the cluster's flops, link and latency");
+    fprintf(out, "bubble by the textbook, %s: %.2f %%\n",
+            p->set.schedule->chapter_bubble,
             100 * p->set.schedule->bubble(stages, microbatches, virtuals));
-    fprintf(out, "bubble of the makespan: %.2f %%; of each rank's own span, on average: %.2f %%\n", 100 * bubble_of(p),
-            100 * own / p->ranks);
+    fprintf(out,
+            "bubble of the makespan: %.2f %%; of each rank's own span, on "
+            "average: %.2f %%\n",
+            100 * bubble_of(p), 100 * own / p->ranks);
 }
 
 static void rank_table(Program *p, FILE *out)
 {
-    fprintf(out, "rank  busy        idle        idle/makespan  idle/own span  peak chunks   arena bytes    alive at most\n");
+    fprintf(out, "rank  busy        idle        idle/makespan  idle/own span  "
+                 "peak chunks   arena bytes    alive at most\n");
     for (int r = 0; r < p->ranks; r++) {
         double busy = busy_time(p, r), span = span_time(p, r);
-        fprintf(out, "%4d  %-10s  %-10s  %11.2f %%  %11.2f %%  %11d  %12zu  %15zu\n", r, time_text(p, busy),
-                time_text(p, p->makespan - busy), p->makespan > 0 ? 100 * (1 - busy / p->makespan) : 0,
-                span > 0 ? 100 * (1 - busy / span) : 0, peak_copies(p, r), 4 * p->arena_floats[r], 4 * p->peak_floats[r]);
+        fprintf(out,
+                "%4d  %-10s  %-10s  %11.2f %%  %11.2f %%  %11d  %12zu  %15zu\n",
+                r, time_text(p, busy), time_text(p, p->makespan - busy),
+                p->makespan > 0 ? 100 * (1 - busy / p->makespan) : 0,
+                span > 0 ? 100 * (1 - busy / span) : 0, peak_copies(p, r),
+                4 * p->arena_floats[r], 4 * p->peak_floats[r]);
     }
     if (p->set.memory.value <= 0)
         return;
     for (int r = 0; r < p->ranks; r++)
         if (4.0 * (double)p->arena_floats[r] > p->set.memory.value)
-            fprintf(out, "rank %d needs %zu bytes, more than the cluster's %.0f\n", r, 4 * p->arena_floats[r],
-                    p->set.memory.value);
+            fprintf(out,
+                    "rank %d needs %zu bytes, more than the cluster's %.0f\n",
+                    r, 4 * p->arena_floats[r], p->set.memory.value);
 }
 
 static void message_lines(Program *p, FILE *out)
@@ -101,21 +123,28 @@ static void message_lines(Program *p, FILE *out)
             bool back = a.kind == ACT_SEND_B;
             const Chunk *chunk = &p->chunks[a.chunk];
             messages[back]++;
-            bytes[back] += 4.0 * (double)p->tensors[back ? chunk->dx : chunk->y].floats;
+            bytes[back] +=
+                4.0 * (double)p->tensors[back ? chunk->dx : chunk->y].floats;
         }
     }
-    fprintf(out, "messages of one step: %ld activations, %.0f bytes; %ld gradients, %.0f bytes\n", messages[0], bytes[0],
-            messages[1], bytes[1]);
+    fprintf(out,
+            "messages of one step: %ld activations, %.0f bytes; %ld gradients, "
+            "%.0f bytes\n",
+            messages[0], bytes[0], messages[1], bytes[1]);
 }
 
 void inspect(Program *p, FILE *out, bool colour, bool all)
 {
     const Tensor *x = &p->tensors[p->input];
-    fprintf(out, "%s: %d layers, %ld parameters; %d ranks x %d chunks; %d micro-batches of %d x %ld positions\n\n", p->name,
-            p->layer_count, all_parameters(p), p->ranks, (int)p->set.virtuals.value, (int)p->set.microbatches.value,
+    fprintf(out,
+            "%s: %d layers, %ld parameters; %d ranks x %d chunks; %d "
+            "micro-batches of %d x %ld positions\n\n",
+            p->name, p->layer_count, all_parameters(p), p->ranks,
+            (int)p->set.virtuals.value, (int)p->set.microbatches.value,
             (int)p->set.rows.value, x->seq);
     partition_table(p, out);
-    fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name, p->set.schedule->summary);
+    fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
+            p->set.schedule->summary);
     timeline(p, out, "", -1, colour, all ? 0 : 6);
     fputc('\n', out);
     bubble_lines(p, out);

@@ -1,11 +1,13 @@
 /* lower.c: actions -> rank programs, calls with constant operands.
  *
- * Reads: lists, chunks, gradients, blocks, frames, inside. Writes: programs. Guarantees: every operand
- * is a constant or a named offset whose value is here; the printer decides nothing.
+ * Reads: lists, chunks, gradients, blocks, frames, inside. Writes: programs.
+ * Guarantees: every operand is a constant or a named offset whose value is
+ * here; the printer decides nothing.
  *
- * A rank program has one function for the forward and one for the backward of each of its chunks;
- * their parameters are the offsets of the blocks that differ between micro-batches. The phases call
- * them, with the messages around them:
+ * A rank program has one function for the forward and one for the backward of
+ * each of its chunks; their parameters are the offsets of the blocks that
+ * differ between micro-batches. The phases call them, with the messages around
+ * them:
  *
  *     pp_recv(&recv_f1, 0, m + x1_0);   forward_1(m, 0, keep1_0, x1_0, y1_0);   pp_send(&send_f1, 0, m + y1_0);
  */
@@ -17,25 +19,27 @@ typedef struct Lowerer {
     Program *p;
     int rank;
     RankProgram *out;
-    const char **taken;         // hash table of the constants' names
+    const char **taken;  // hash table of the constants' names
     size_t taken_size;
-    const char **tensor;        // [tensor] its constant
-    const char **parameter;     // [parameter] its constant, on this rank
-    const char **gradient;      // [parameter] of the use
-    const char **moment[2];     // [parameter]
-    int *sent;                  // [peer] messages so far in this step
+    const char **tensor;     // [tensor] its constant
+    const char **parameter;  // [parameter] its constant, on this rank
+    const char **gradient;   // [parameter] of the use
+    const char **moment[2];  // [parameter]
+    int *sent;               // [peer] messages so far in this step
 } Lowerer;
 
 /* ---- names ---- */
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9');
 }
 
 char *identifier(Program *p, const char *name)
 {
-    char *made = text_format(p->arena, "%s%s", name[0] >= '0' && name[0] <= '9' ? "_" : "", name);
+    char *made = text_format(p->arena, "%s%s",
+                             name[0] >= '0' && name[0] <= '9' ? "_" : "", name);
     for (char *c = made; *c; c++)
         if (!is_letter(*c))
             *c = '_';
@@ -43,11 +47,17 @@ char *identifier(Program *p, const char *name)
 }
 
 static const char *const reserved[] = {
-    "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
-    "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
-    "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "main", "m", "k", "h",
-    "micro", "keep", "x", "y", "dx", "dy", "t", "job", "warmup", "steady", "cooldown", "initialise", "reduce",
-    "update", "save", "losses", "tmp", "NULL", "argc", "argv", "errno", "stdin", "stdout", "stderr",
+    "auto",     "break",      "case",     "char",   "const",   "continue",
+    "default",  "do",         "double",   "else",   "enum",    "extern",
+    "float",    "for",        "goto",     "if",     "inline",  "int",
+    "long",     "register",   "restrict", "return", "short",   "signed",
+    "sizeof",   "static",     "struct",   "switch", "typedef", "union",
+    "unsigned", "void",       "volatile", "while",  "main",    "m",
+    "k",        "h",          "micro",    "keep",   "x",       "y",
+    "dx",       "dy",         "t",        "job",    "warmup",  "steady",
+    "cooldown", "initialise", "reduce",   "update", "save",    "losses",
+    "tmp",      "NULL",       "argc",     "argv",   "errno",   "stdin",
+    "stdout",   "stderr",
 };
 
 static size_t hash(const char *text)
@@ -77,11 +87,13 @@ static const char *unique(Lowerer *w, const char *name)
     return made;
 }
 
-static const char *constant_named(Lowerer *w, const char *name, size_t value, const char *comment)
+static const char *constant_named(Lowerer *w, const char *name, size_t value,
+                                  const char *comment)
 {
     RankProgram *out = w->out;
     const char *made = unique(w, name);
-    out->constants = array_grow(w->p->arena, out->constants, out->constant_count, sizeof *out->constants);
+    out->constants = array_grow(w->p->arena, out->constants,
+                                out->constant_count, sizeof *out->constants);
     out->constants[out->constant_count++] = (Constant){made, comment, value};
     return made;
 }
@@ -89,7 +101,8 @@ static const char *constant_named(Lowerer *w, const char *name, size_t value, co
 static void section(Lowerer *w, const char *title)
 {
     RankProgram *out = w->out;
-    out->constants = array_grow(w->p->arena, out->constants, out->constant_count, sizeof *out->constants);
+    out->constants = array_grow(w->p->arena, out->constants,
+                                out->constant_count, sizeof *out->constants);
     out->constants[out->constant_count++] = (Constant){NULL, title, 0};
 }
 
@@ -98,14 +111,16 @@ static void section(Lowerer *w, const char *title)
 static Body *new_body(Lowerer *w, BodyKind kind, int chunk)
 {
     RankProgram *out = w->out;
-    out->bodies = array_grow(w->p->arena, out->bodies, out->body_count, sizeof *out->bodies);
+    out->bodies = array_grow(w->p->arena, out->bodies, out->body_count,
+                             sizeof *out->bodies);
     out->bodies[out->body_count] = (Body){.kind = kind, .chunk = chunk};
     return &out->bodies[out->body_count++];
 }
 
 static Call *new_call(Lowerer *w, Body *body, const char *function)
 {
-    body->calls = array_grow(w->p->arena, body->calls, body->call_count, sizeof *body->calls);
+    body->calls = array_grow(w->p->arena, body->calls, body->call_count,
+                             sizeof *body->calls);
     body->calls[body->call_count] = (Call){.function = function, .action = -1};
     return &body->calls[body->call_count++];
 }
@@ -129,7 +144,8 @@ static const Block *lasting(const Lowerer *w, BlockKind kind, int of)
 {
     const Program *p = w->p;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++)
-        if (p->blocks[i].kind == kind && p->blocks[i].rank == w->rank && p->blocks[i].chunk == of)
+        if (p->blocks[i].kind == kind && p->blocks[i].rank == w->rank &&
+            p->blocks[i].chunk == of)
             return &p->blocks[i];
     return NULL;
 }
@@ -138,7 +154,8 @@ static const Block *lasting(const Lowerer *w, BlockKind kind, int of)
 
 static const char *shape_text(Program *p, long rows, long columns)
 {
-    return columns ? text_format(p->arena, "[%ld x %ld]", rows, columns) : text_format(p->arena, "[%ld]", rows);
+    return columns ? text_format(p->arena, "[%ld x %ld]", rows, columns)
+                   : text_format(p->arena, "[%ld]", rows);
 }
 
 static const char *tensor_shape(Program *p, int tensor)
@@ -149,13 +166,17 @@ static const char *tensor_shape(Program *p, int tensor)
 
 static const char *lasting_prefix(BlockKind kind)
 {
-    return kind == BLOCK_GRADIENT ? "g_" : kind == BLOCK_MEAN ? "a_" : kind == BLOCK_VARIANCE ? "b_" : "";
+    return kind == BLOCK_GRADIENT   ? "g_"
+           : kind == BLOCK_MEAN     ? "a_"
+           : kind == BLOCK_VARIANCE ? "b_"
+                                    : "";
 }
 
 static void name_lasting(Lowerer *w)
 {
-    static const char *const titles[] = {"parameters", "their gradients, one for each use", "first moments",
-                                         "second moments"};
+    static const char *const titles[] = {"parameters",
+                                         "their gradients, one for each use",
+                                         "first moments", "second moments"};
     Program *p = w->p;
     BlockKind before = BLOCK_KEEP;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
@@ -164,12 +185,14 @@ static void name_lasting(Lowerer *w)
             continue;
         if (b->kind != before && b->kind <= BLOCK_GRADIENT)
             section(w, titles[b->kind]);
-        if (b->kind != before && b->kind > BLOCK_GRADIENT && before <= BLOCK_GRADIENT)
+        if (b->kind != before && b->kind > BLOCK_GRADIENT &&
+            before <= BLOCK_GRADIENT)
             section(w, "the optimizer's moments");
         before = b->kind;
         const Parameter *q = &p->parameters[b->chunk];
-        const char *name = constant_named(w, text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
-                                          b->offset, shape_text(p, q->rows, q->columns));
+        const char *name = constant_named(
+            w, text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
+            b->offset, shape_text(p, q->rows, q->columns));
         if (b->kind == BLOCK_PARAMETER)
             w->parameter[b->chunk] = name;
         else if (b->kind == BLOCK_GRADIENT)
@@ -183,7 +206,8 @@ static void name_lasting(Lowerer *w)
 static void name_fixed(Lowerer *w)
 {
     Program *p = w->p;
-    const Block *tmp = lasting(w, BLOCK_TMP, -1), *losses = lasting(w, BLOCK_LOSSES, p->chunk_count - 1);
+    const Block *tmp = lasting(w, BLOCK_TMP, -1),
+                *losses = lasting(w, BLOCK_LOSSES, p->chunk_count - 1);
     const Block *both[2] = {losses, tmp && tmp->floats ? tmp : NULL};
     static const char *const names[2] = {"losses", "tmp"};
     if (both[0] || both[1])
@@ -192,16 +216,21 @@ static void name_fixed(Lowerer *w)
         if (!both[i])
             continue;
         RankProgram *out = w->out;
-        out->constants = array_grow(p->arena, out->constants, out->constant_count, sizeof *out->constants);
-        out->constants[out->constant_count++] = (Constant){names[i], text_format(p->arena, "[%zu]", both[i]->floats),
-                                                           both[i]->offset};
+        out->constants = array_grow(p->arena, out->constants,
+                                    out->constant_count,
+                                    sizeof *out->constants);
+        out->constants[out->constant_count++] = (Constant){
+            names[i], text_format(p->arena, "[%zu]", both[i]->floats),
+            both[i]->offset};
     }
 }
 
 static void name_tensor(Lowerer *w, int tensor, size_t scratch)
 {
     Program *p = w->p;
-    w->tensor[tensor] = constant_named(w, p->tensors[tensor].name, p->inside[tensor] + (p->kept[tensor] ? 0 : scratch),
+    w->tensor[tensor] = constant_named(w, p->tensors[tensor].name,
+                                       p->inside[tensor] +
+                                           (p->kept[tensor] ? 0 : scratch),
                                        tensor_shape(p, tensor));
 }
 
@@ -210,16 +239,23 @@ static void name_chunk(Lowerer *w, int c, size_t scratch)
     Program *p = w->p;
     const Chunk *chunk = &p->chunks[c];
     for (int kept = 1; kept >= 0; kept--) {
-        section(w, text_format(p->arena, kept ? "chunk %d: kept from forward to backward, inside its keep block"
-                                              : "chunk %d: scratch, dead when its action ends", c));
-        for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count; i++) {
+        section(w, text_format(
+                       p->arena,
+                       kept ? "chunk %d: kept from forward to backward, inside "
+                              "its keep block"
+                            : "chunk %d: scratch, dead when its action ends",
+                       c));
+        for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count;
+             i++) {
             int own[2] = {p->ops[i].output, p->ops[i].stats};
             for (int k = 0; k < 2; k++)
-                if (own[k] >= 0 && own[k] != chunk->y && p->kept[own[k]] == kept)
+                if (own[k] >= 0 && own[k] != chunk->y &&
+                    p->kept[own[k]] == kept)
                     name_tensor(w, own[k], scratch);
         }
     }
-    for (int i = chunk->first_gradient; i < chunk->first_gradient + chunk->gradient_count; i++)
+    for (int i = chunk->first_gradient;
+         i < chunk->first_gradient + chunk->gradient_count; i++)
         if (p->gradients[i].dx >= 0 && p->gradients[i].dx != chunk->dx)
             name_tensor(w, p->gradients[i].dx, scratch);
 }
@@ -239,7 +275,8 @@ static const char *block_prefix(BlockKind kind)
 static const char *block_name(Lowerer *w, int block)
 {
     const Block *b = &w->p->blocks[block];
-    return text_format(w->p->arena, "%s%d_%d", block_prefix(b->kind), b->chunk, b->slot);
+    return text_format(w->p->arena, "%s%d_%d", block_prefix(b->kind), b->chunk,
+                       b->slot);
 }
 
 static const char *block_shape(Program *p, const Block *b)
@@ -255,11 +292,13 @@ static const char *block_shape(Program *p, const Block *b)
     }
 }
 
-/* One constant per place; its comment lists the micro-batches that pass through it. */
+/* One constant per place; its comment lists the micro-batches that pass through
+ * it. */
 static void name_blocks(Lowerer *w)
 {
     Program *p = w->p;
-    section(w, "blocks of one micro-batch; the last figures are the micro-batches that use the place");
+    section(w, "blocks of one micro-batch; the last figures are the "
+               "micro-batches that use the place");
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
         if (b->rank != w->rank || b->kind < BLOCK_KEEP)
@@ -267,35 +306,41 @@ static void name_blocks(Lowerer *w)
         const char *name = block_name(w, i);
         Constant *made = NULL;
         for (int k = 0; k < w->out->constant_count; k++)
-            if (w->out->constants[k].name && strcmp(w->out->constants[k].name, name) == 0)
+            if (w->out->constants[k].name &&
+                strcmp(w->out->constants[k].name, name) == 0)
                 made = &w->out->constants[k];
         if (made && strlen(made->comment) < 60) {
-            made->comment = text_format(p->arena, "%s %d", made->comment, b->micro);
+            made->comment = text_format(p->arena, "%s %d", made->comment,
+                                        b->micro);
         } else if (made && made->comment[strlen(made->comment) - 1] != '.') {
             made->comment = text_format(p->arena, "%s ...", made->comment);
         } else if (!made) {
             enter(w, name);
             RankProgram *out = w->out;
-            out->constants = array_grow(p->arena, out->constants, out->constant_count, sizeof *out->constants);
+            out->constants = array_grow(p->arena, out->constants,
+                                        out->constant_count,
+                                        sizeof *out->constants);
             out->constants[out->constant_count++] = (Constant){
-                name, text_format(p->arena, "%s: %d", block_shape(p, b), b->micro), b->offset};
+                name,
+                text_format(p->arena, "%s: %d", block_shape(p, b), b->micro),
+                b->offset};
         }
     }
 }
 
 /* ---- kernels ---- */
 
-/* What a tensor is called inside a chunk's function: a parameter of it, a place in the keep block (k), or
- * a place in the arena (m). */
+/* What a tensor is called inside a chunk's function: a parameter of it, a place
+ * in the keep block (k), or a place in the arena (m). */
 static void push_tensor(Lowerer *w, const Chunk *chunk, Call *call, int tensor)
 {
     Program *p = w->p;
-    const char *name = tensor == chunk->x                                ? "x"
-                       : tensor == chunk->y                              ? "y"
-                       : tensor == chunk->dy                             ? "dy"
-                       : tensor == chunk->dx                             ? "dx"
-                       : tensor == chunk->targets                        ? "t"
-                                                                         : NULL;
+    const char *name = tensor == chunk->x         ? "x"
+                       : tensor == chunk->y       ? "y"
+                       : tensor == chunk->dy      ? "dy"
+                       : tensor == chunk->dx      ? "dx"
+                       : tensor == chunk->targets ? "t"
+                                                  : NULL;
     if (tensor < 0)
         push(call, ARG_NULL, NULL, 0);
     else if (p->tensors[tensor].kind == TENSOR_IDS)
@@ -314,11 +359,13 @@ static void push_parameter(Lowerer *w, Call *call, int parameter)
         push_at(call, w->parameter[parameter_home(w->p, w->rank, parameter)]);
 }
 
-static void push_constant(Lowerer *w, Call *call, const Op *op, const char *word)
+static void push_constant(Lowerer *w, Call *call, const Op *op,
+                          const char *word)
 {
     const Program *p = w->p;
     const Tensor *x = &p->tensors[op->input[0]];
-    long width = op->output >= 0 ? p->tensors[op->output].width : x->width, n = positions(p, op);
+    long width = op->output >= 0 ? p->tensors[op->output].width : x->width,
+         n = positions(p, op);
     if (strcmp(word, "n") == 0)
         push_number(call, (double)n);
     else if (strcmp(word, "seq") == 0)
@@ -337,7 +384,8 @@ static void push_constant(Lowerer *w, Call *call, const Op *op, const char *word
         push(call, ARG_REAL, NULL, 1 / ((double)n * p->set.microbatches.value));
 }
 
-static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op, const Gradient *g, const char *word)
+static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op,
+                      const Gradient *g, const char *word)
 {
     const Program *p = w->p;
     if (strcmp(word, "y") == 0)
@@ -367,20 +415,26 @@ static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op, 
     else if (strcmp(word, "dweight") == 0)
         push_at(call, w->gradient[op->weight]);
     else if (strcmp(word, "dbias") == 0)
-        push(call, op->bias < 0 ? ARG_NULL : ARG_AT, op->bias < 0 ? NULL : w->gradient[op->bias], 0);
+        push(call, op->bias < 0 ? ARG_NULL : ARG_AT,
+             op->bias < 0 ? NULL : w->gradient[op->bias], 0);
     else
         push_constant(w, call, op, word);
 }
 
-static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body, const Op *op, Entry entry, const Gradient *g)
+static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
+                        const Op *op, Entry entry, const Gradient *g)
 {
     static const char *const suffix[] = {"forward", "input", "weight", "sum"};
     Program *p = w->p;
     const Layer *layer = &p->layers[op->layer];
     char word[16];
-    Call *call = new_call(w, body, entry == ENTRY_SUM ? "pp_sum"
-                                                      : text_format(p->arena, "pp_%s_%s", op->kind->name, suffix[entry]));
-    call->comment = text_format(p->arena, "%s: %s, %s:%d", layer->name, layer->callee, file_name(p),
+    Call *call = new_call(
+        w, body,
+        entry == ENTRY_SUM
+            ? "pp_sum"
+            : text_format(p->arena, "pp_%s_%s", op->kind->name, suffix[entry]));
+    call->comment = text_format(p->arena, "%s: %s, %s:%d", layer->name,
+                                layer->callee, file_name(p),
                                 line_of(p, layer->at));
     call->line = line_of(p, op->at);
     if (entry == ENTRY_SUM) {
@@ -390,7 +444,8 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body, const Op *op
         push_number(call, (double)p->tensors[g->dx].floats);
         return;
     }
-    for (const char *words = op->kind->entry[entry]; *words; words += *words == ' ') {
+    for (const char *words = op->kind->entry[entry]; *words;
+         words += *words == ' ') {
         size_t length = strcspn(words, " ");
         memcpy(word, words, length);
         word[length] = 0;
@@ -405,7 +460,8 @@ static void chunk_bodies(Lowerer *w, int c)
     const Chunk *chunk = &p->chunks[c];
     Body *body = new_body(w, BODY_FORWARD, c);
     for (int i = 0; i < chunk->op_count; i++)
-        kernel_call(w, chunk, body, &p->ops[chunk->first_op + i], ENTRY_FORWARD, NULL);
+        kernel_call(w, chunk, body, &p->ops[chunk->first_op + i], ENTRY_FORWARD,
+                    NULL);
     body = new_body(w, BODY_BACKWARD, c);
     for (int i = 0; i < chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[chunk->first_gradient + i];
@@ -416,7 +472,8 @@ static void chunk_bodies(Lowerer *w, int c)
 /* ---- phases ---- */
 
 /* The blocks that a chunk's function takes, in the order of its parameters. */
-static const BlockKind block_order[] = {BLOCK_KEEP, BLOCK_X, BLOCK_Y, BLOCK_DY, BLOCK_DX, BLOCK_TARGETS};
+static const BlockKind block_order[] = {BLOCK_KEEP, BLOCK_X,  BLOCK_Y,
+                                        BLOCK_DY,   BLOCK_DX, BLOCK_TARGETS};
 static const char *const block_words[] = {"keep", "x", "y", "dy", "dx", "t"};
 enum { BLOCK_ORDER = 6 };
 
@@ -425,8 +482,11 @@ bool call_uses(const Call *call, const char *parameter)
     for (int k = 0; k < call->args; k++) {
         const Arg *arg = &call->arg[k];
         bool keep = arg->kind == ARG_KEEP && strcmp(parameter, "keep") == 0;
-        bool micro = arg->name && strcmp(parameter, "micro") == 0 && strcmp(arg->name, "losses + micro") == 0;
-        if (keep || micro || (arg->kind != ARG_KEEP && arg->name && strcmp(arg->name, parameter) == 0))
+        bool micro = arg->name && strcmp(parameter, "micro") == 0 &&
+                     strcmp(arg->name, "losses + micro") == 0;
+        if (keep || micro ||
+            (arg->kind != ARG_KEEP && arg->name &&
+             strcmp(arg->name, parameter) == 0))
             return true;
     }
     return false;
@@ -452,9 +512,11 @@ static void load_call(Lowerer *w, Body *body, Action a, bool targets, int index)
 {
     Program *p = w->p;
     bool ids = p->vocabulary > 0;
-    int block = find_block_of(p, targets ? BLOCK_TARGETS : BLOCK_X, a.chunk, a.micro);
-    Call *call = new_call(w, body, ids ? (targets ? "pp_token_targets" : "pp_tokens")
-                                       : (targets ? "pp_number_targets" : "pp_numbers"));
+    int block = find_block_of(p, targets ? BLOCK_TARGETS : BLOCK_X, a.chunk,
+                              a.micro);
+    Call *call = new_call(w, body,
+                          ids ? (targets ? "pp_token_targets" : "pp_tokens")
+                              : (targets ? "pp_number_targets" : "pp_numbers"));
     call->column = COLUMN_TAKE;
     call->action = index;
     push(call, ids ? ARG_IDS : ARG_AT, block_name(w, block), 0);
@@ -469,51 +531,73 @@ static void compute_call(Lowerer *w, Body *body, Action a, int index)
         load_call(w, body, a, false, index);
     if (forward && p->chunks[a.chunk].targets >= 0)
         load_call(w, body, a, true, index);
-    const Body *function = chunk_body(w, forward ? BODY_FORWARD : BODY_BACKWARD, a.chunk);
-    Call *call = new_call(w, body, text_format(p->arena, "%s_%d", forward ? "forward" : "backward", a.chunk));
+    const Body *function = chunk_body(w, forward ? BODY_FORWARD : BODY_BACKWARD,
+                                      a.chunk);
+    Call *call = new_call(w, body,
+                          text_format(p->arena, "%s_%d",
+                                      forward ? "forward" : "backward",
+                                      a.chunk));
     call->column = COLUMN_COMPUTE;
     call->action = index;
     push(call, ARG_NAME, "m", 0);
     push_number(call, a.micro);
     for (int i = 0; i < BLOCK_ORDER; i++)
         if (body_uses(function, i))
-            push(call, ARG_OFFSET, block_name(w, find_block_of(p, block_order[i], a.chunk, a.micro)), 0);
+            push(call, ARG_OFFSET,
+                 block_name(w,
+                            find_block_of(p, block_order[i], a.chunk, a.micro)),
+                 0);
 }
 
 static const char *link_for(Lowerer *w, Action a, bool sending)
 {
     Program *p = w->p;
     RankProgram *out = w->out;
-    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B || a.kind == ACT_WAIT_B;
-    const char *name = text_format(p->arena, "%s_%c%d", sending ? "send" : "recv", back ? 'b' : 'f', a.chunk);
+    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B ||
+                a.kind == ACT_WAIT_B;
+    const char *name = text_format(p->arena, "%s_%c%d",
+                                   sending ? "send" : "recv", back ? 'b' : 'f',
+                                   a.chunk);
     for (int i = 0; i < out->link_count; i++)
         if (strcmp(out->links[i].name, name) == 0)
             return out->links[i].name;
     const Chunk *chunk = &p->chunks[a.chunk];
-    int tensor = sending ? (back ? chunk->dx : chunk->y) : (back ? chunk->dy : chunk->x);
-    out->links = array_grow(p->arena, out->links, out->link_count, sizeof *out->links);
+    int tensor = sending ? (back ? chunk->dx : chunk->y)
+                         : (back ? chunk->dy : chunk->x);
+    out->links = array_grow(p->arena, out->links, out->link_count,
+                            sizeof *out->links);
     out->links[out->link_count++] = (Link){
-        name, text_format(p->arena, "%d%s_%c", a.chunk, sending ? "SEND" : "RECV", back ? 'B' : 'F'), a.peer,
-        p->tensors[tensor].floats};
+        name,
+        text_format(p->arena, "%d%s_%c", a.chunk, sending ? "SEND" : "RECV",
+                    back ? 'B' : 'F'),
+        a.peer, p->tensors[tensor].floats};
     return name;
 }
 
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
     Program *p = w->p;
-    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B || a.kind == ACT_WAIT_B;
-    bool receive = a.kind == ACT_RECV_F || a.kind == ACT_RECV_B, wait = a.kind == ACT_WAIT_F || a.kind == ACT_WAIT_B;
-    Call *call = new_call(w, body, wait ? "pp_wait" : receive ? "pp_recv" : "pp_send");
+    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B ||
+                a.kind == ACT_WAIT_B;
+    bool receive = a.kind == ACT_RECV_F || a.kind == ACT_RECV_B,
+         wait = a.kind == ACT_WAIT_F || a.kind == ACT_WAIT_B;
+    Call *call = new_call(w, body,
+                          wait      ? "pp_wait"
+                          : receive ? "pp_recv"
+                                    : "pp_send");
     call->column = wait || receive ? COLUMN_TAKE : COLUMN_GIVE;
     call->action = index;
     push(call, ARG_LINK, link_for(w, a, !receive), 0);
     push_number(call, a.micro);
     if (wait) {
-        push_number(call, w->sent[(size_t)back * (size_t)p->chunk_count * (size_t)p->set.microbatches.value +
-                                  (size_t)a.micro * (size_t)p->chunk_count + (size_t)a.chunk]);
+        push_number(call, w->sent[(size_t)back * (size_t)p->chunk_count *
+                                      (size_t)p->set.microbatches.value +
+                                  (size_t)a.micro * (size_t)p->chunk_count +
+                                  (size_t)a.chunk]);
         return;
     }
-    BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X) : (back ? BLOCK_DX : BLOCK_Y);
+    BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X)
+                             : (back ? BLOCK_DX : BLOCK_Y);
     push_at(call, block_name(w, find_block_of(p, kind, a.chunk, a.micro)));
 }
 
@@ -529,7 +613,8 @@ static void number_messages(Lowerer *w)
         Action a = list->at[i];
         if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
             continue;
-        w->sent[(a.kind == ACT_SEND_B ? cells : 0) + (size_t)a.micro * (size_t)p->chunk_count + (size_t)a.chunk] =
+        w->sent[(a.kind == ACT_SEND_B ? cells : 0) +
+                (size_t)a.micro * (size_t)p->chunk_count + (size_t)a.chunk] =
             ++count[a.peer];
         if (count[a.peer] > w->out->depth)
             w->out->depth = count[a.peer];
@@ -578,12 +663,18 @@ static void reduce_body(Lowerer *w)
         char *uses = text_format(p->arena, "%s", "");
         for (int u = 0; u < p->ties[t].use_count; u++)
             if (w->gradient[p->ties[t].uses[u]])
-                uses = text_format(p->arena, "%s%sm + %s", uses, *uses ? ", " : "", w->gradient[p->ties[t].uses[u]]);
+                uses = text_format(p->arena, "%s%sm + %s", uses,
+                                   *uses ? ", " : "",
+                                   w->gradient[p->ties[t].uses[u]]);
         if (!*uses)
             continue;
         Call *call = new_call(w, body, "pp_reduce");
-        push(call, ARG_LINK, text_format(p->arena, "tie_%s", identifier(p, p->parameters[p->ties[t].root].name)), 0);
-        push(call, ARG_NAME, text_format(p->arena, "(float *const[]){%s}", uses), 0);
+        push(call, ARG_LINK,
+             text_format(p->arena, "tie_%s",
+                         identifier(p, p->parameters[p->ties[t].root].name)),
+             0);
+        push(call, ARG_NAME,
+             text_format(p->arena, "(float *const[]){%s}", uses), 0);
     }
 }
 
@@ -616,16 +707,20 @@ static void update_body(Lowerer *w)
     }
 }
 
-/* A second copy of a tied parameter starts from the first one's name, so all copies are equal. */
+/* A second copy of a tied parameter starts from the first one's name, so all
+ * copies are equal. */
 static void initialise_body(Lowerer *w)
 {
     Program *p = w->p;
     Body *body = new_body(w, BODY_INITIALISE, -1);
     for (int i = 0; i < p->parameter_count; i++) {
-        const Parameter *q = &p->parameters[p->parameters[i].tied < 0 ? i : p->parameters[i].tied];
+        const Parameter *q =
+            &p->parameters[p->parameters[i].tied < 0 ? i
+                                                     : p->parameters[i].tied];
         if (!is_home(w, i) || (q->deviation == 0 && q->fill == 0))
             continue;
-        Call *call = new_call(w, body, q->deviation > 0 ? "pp_normal" : "pp_fill");
+        Call *call = new_call(w, body,
+                              q->deviation > 0 ? "pp_normal" : "pp_fill");
         push_at(call, w->parameter[i]);
         push_number(call, (double)values(q));
         if (q->deviation > 0)
@@ -634,7 +729,8 @@ static void initialise_body(Lowerer *w)
     }
 }
 
-/* Every use is saved under its own name, by the rank that has it: the names do not depend on the cut. */
+/* Every use is saved under its own name, by the rank that has it: the names do
+ * not depend on the cut. */
 static void save_body(Lowerer *w)
 {
     Program *p = w->p;
@@ -654,18 +750,23 @@ static void save_body(Lowerer *w)
 
 static void lower_rank(Program *p, int rank)
 {
-    size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count + (size_t)p->block_count / 2 + 256;
-    Lowerer w = {.p = p, .rank = rank, .out = &p->programs[rank], .taken_size = 256};
+    size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count +
+                   (size_t)p->block_count / 2 + 256;
+    Lowerer w = {
+        .p = p, .rank = rank, .out = &p->programs[rank], .taken_size = 256};
     while (w.taken_size < 4 * names)
         w.taken_size *= 2;
     w.taken = arena_take(p->arena, sizeof *w.taken * w.taken_size);
     w.tensor = arena_take(p->arena, sizeof *w.tensor * (size_t)p->tensor_count);
-    w.parameter = arena_take(p->arena, sizeof *w.parameter * (size_t)(p->parameter_count + 1));
-    w.gradient = arena_take(p->arena, sizeof *w.gradient * (size_t)(p->parameter_count + 1));
+    w.parameter = arena_take(p->arena, sizeof *w.parameter *
+                                           (size_t)(p->parameter_count + 1));
+    w.gradient = arena_take(p->arena, sizeof *w.gradient *
+                                          (size_t)(p->parameter_count + 1));
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         enter(&w, reserved[i]);
     for (int i = 0; i < 2; i++)
-        w.moment[i] = arena_take(p->arena, sizeof *w.moment[i] * (size_t)(p->parameter_count + 1));
+        w.moment[i] = arena_take(
+            p->arena, sizeof *w.moment[i] * (size_t)(p->parameter_count + 1));
     const Block *scratch = lasting(&w, BLOCK_SCRATCH, -1);
     name_blocks(&w);
     w.out->block_constants = w.out->constant_count;

@@ -1,6 +1,7 @@
 /* main.c: pipec reads a .pipe file and writes one program per rank.
  *
- * The list of passes below is the architecture: text goes in at the top, rank programs come out. */
+ * The list of passes below is the architecture: text goes in at the top, rank
+ * programs come out. */
 #include "compile.h"
 
 #include <errno.h>
@@ -8,28 +9,43 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct { const char *name; bool (*pass)(Program *p); const char *what; } passes[] = {
+static const struct {
+    const char *name;
+    bool (*pass)(Program *p);
+    const char *what;
+} passes[] = {
     {"parse", parse, "text -> tree"},
-    {"check", check, "tree -> names and shapes, or an error that says what to type"},
-    {"graph", graph, "forward ops -> their gradient, split in input and weights"},
+    {"check", check,
+     "tree -> names and shapes, or an error that says what to type"},
+    {"graph", graph,
+     "forward ops -> their gradient, split in input and weights"},
     {"partition", partition, "layers -> chunks on ranks"},
     {"schedule", schedule, "chunks -> compute order per rank"},
     {"communicate", communicate, "order -> plus sends, receives, reductions"},
-    {"prove", prove, "actions -> exactly once, matched, acyclic; times by longest path"},
-    {"memory", memory, "tensors -> fixed offsets in one arena per rank; waits; proved once more"},
+    {"prove", prove,
+     "actions -> exactly once, matched, acyclic; times by longest path"},
+    {"memory", memory,
+     "tensors -> fixed offsets in one arena per rank; waits; proved once more"},
     {"lower", lower, "actions -> rank programs: calls with constant operands"},
 };
 enum { PASSES = sizeof passes / sizeof *passes, USAGE = 2 };
 
-typedef enum { COMMAND_NONE, COMMAND_CHECK, COMMAND_INSPECT, COMMAND_BUILD, COMMAND_RUN } Command;
-static const char *const command_names[] = {"", "check", "inspect", "build", "run"};
+typedef enum {
+    COMMAND_NONE,
+    COMMAND_CHECK,
+    COMMAND_INSPECT,
+    COMMAND_BUILD,
+    COMMAND_RUN
+} Command;
+static const char *const command_names[] = {"", "check", "inspect", "build",
+                                            "run"};
 
 typedef struct Options {
     Command command;
     const char *file, *folder, *dump;
     bool all, help;
-    const char *topic;          // of --help
-    char **runtime;             // options for the rank programs
+    const char *topic;  // of --help
+    char **runtime;     // options for the rank programs
     int runtime_count;
 } Options;
 
@@ -39,14 +55,19 @@ static const char usage[] =
     "pipec: compiles .pipe files into one program per rank\n"
     "\n"
     "  pipec check FILE            parse, plan and prove; say what is wrong\n"
-    "  pipec inspect FILE          partition, timeline, bubble, memory, messages\n"
+    "  pipec inspect FILE          partition, timeline, bubble, memory, "
+    "messages\n"
     "  pipec build FILE            write and compile one program per rank\n"
-    "  pipec run FILE              build, then train on this machine, one process per rank\n"
+    "  pipec run FILE              build, then train on this machine, one "
+    "process per rank\n"
     "\n"
-    "  -D NAME=VALUE               set a `let`, or a setting: -D stages=8, -D data=FILE\n"
-    "  -o FOLDER                   where the programs go (out/FILE without its ending)\n"
+    "  -D NAME=VALUE               set a `let`, or a setting: -D stages=8, -D "
+    "data=FILE\n"
+    "  -o FOLDER                   where the programs go (out/FILE without its "
+    "ending)\n"
     "  --dump=PASS                 print what a pass has written, and stop\n"
-    "  --help TOPIC                commands, ops, schedules, passes or language\n"
+    "  --help TOPIC                commands, ops, schedules, passes or "
+    "language\n"
     "  --version\n"
     "\n"
     "exit status: 0 done; 1 the program or the run is wrong; 2 wrong usage\n";
@@ -55,32 +76,42 @@ static const char *const command_help[] = {
     "",
     "pipec check FILE [-D NAME=VALUE] [--dump=PASS]\n"
     "\n"
-    "Runs every pass up to the finished plan and reports all errors. Prints nothing when all is well.\n",
+    "Runs every pass up to the finished plan and reports all errors. Prints "
+    "nothing when all is well.\n",
     "pipec inspect FILE [-D NAME=VALUE] [--all]\n"
     "\n"
-    "Prints the partition, the timeline, the bubble by the textbook's formula and by longest path, memory\n"
-    "and messages. Times are units of one chunk's forward, or seconds if the file has a `cluster` block.\n"
+    "Prints the partition, the timeline, the bubble by the textbook's formula "
+    "and by longest path, memory\n"
+    "and messages. Times are units of one chunk's forward, or seconds if the "
+    "file has a `cluster` block.\n"
     "\n"
     "  --all     draw a long timeline whole\n",
     "pipec build FILE [-D NAME=VALUE] [-o FOLDER]\n"
     "\n"
-    "Writes FOLDER/rank0.c, rank1.c, ... and compiles them with cc, or with $CC.\n",
+    "Writes FOLDER/rank0.c, rank1.c, ... and compiles them with cc, or with "
+    "$CC.\n",
     "pipec run FILE [-D NAME=VALUE] [-o FOLDER] [OPTIONS]\n"
     "\n"
-    "Builds, then starts one process per rank and shows the progress. Ctrl-C ends the job after the step.\n"
+    "Builds, then starts one process per rank and shows the progress. Ctrl-C "
+    "ends the job after the step.\n"
     "\n"
     "  --steps N         train for N steps instead of the file's\n"
-    "  --save FOLDER     write the parameters as safetensors, one file per rank and an index\n"
-    "  --losses FILE     write `step loss norm` of every step, exact to the bit\n"
+    "  --save FOLDER     write the parameters as safetensors, one file per "
+    "rank and an index\n"
+    "  --losses FILE     write `step loss norm` of every step, exact to the "
+    "bit\n"
     "  --seed N          other initial values and another order of the data\n"
-    "  --delay US        sleep up to US microseconds before every action, to shake the order\n"
+    "  --delay US        sleep up to US microseconds before every action, to "
+    "shake the order\n"
     "  --quiet           no progress\n",
 };
 
 static const char language_help[] =
-    "let dim = 64                          # numbers; + - * / and units: 4Ki 25G 10us\n"
+    "let dim = 64                          # numbers; + - * / and units: 4Ki "
+    "25G 10us\n"
     "\n"
-    "layer block(heads) {                  # x is the input; the last line is the output\n"
+    "layer block(heads) {                  # x is the input; the last line is "
+    "the output\n"
     "    q = layernorm(x)\n"
     "    a = x + linear(attention(linear(q, 3*dim), heads, causal), dim)\n"
     "    a + linear(gelu(linear(layernorm(a), 4*dim)), dim)\n"
@@ -94,10 +125,13 @@ static const char language_help[] =
     "    loss : cross_entropy              # or mse\n"
     "}\n"
     "\n"
-    "pipeline { stages 4  virtual 1  microbatches 8  rows 4  schedule 1f1b  split even }\n"
-    "train    { data bytes \"corpus.txt\"  optimizer adamw(lr = 3e-4, decay = 0.1)  steps 200\n"
+    "pipeline { stages 4  virtual 1  microbatches 8  rows 4  schedule 1f1b  "
+    "split even }\n"
+    "train    { data bytes \"corpus.txt\"  optimizer adamw(lr = 3e-4, decay = "
+    "0.1)  steps 200\n"
     "           clip 1.0  warmup 20  cosine 0.1  seed 1 }\n"
-    "cluster  { flops 312T  memory 80G  link 25G  latency 10us }      # only for predictions\n"
+    "cluster  { flops 312T  memory 80G  link 25G  latency 10us }      # only "
+    "for predictions\n"
     "\n"
     "docs/language.md is the reference.\n";
 
@@ -142,9 +176,11 @@ static int wrong_usage(const char *format, const char *word)
 
 /* ---- reading ---- */
 
-static void add_source(Program *p, const char *name, const char *text, int length)
+static void add_source(Program *p, const char *name, const char *text,
+                       int length)
 {
-    p->sources = array_grow(p->arena, p->sources, p->source_count, sizeof *p->sources);
+    p->sources = array_grow(p->arena, p->sources, p->source_count,
+                            sizeof *p->sources);
     p->sources[p->source_count++] = (Source){name, text, length};
 }
 
@@ -155,11 +191,13 @@ static bool read_file(Program *p, const char *path)
     size_t room = 1 << 16, length = 0, got;
     char *text = malloc(room);
     if (!in || !text || (fseek(in, 0, SEEK_END) == 0 && ftell(in) == -1)) {
-        fprintf(stderr, "pipec: error: cannot read %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "pipec: error: cannot read %s: %s\n", path,
+                strerror(errno));
         return false;
     }
     rewind(in);
-    while ((got = fread(text + length, 1, room - length, in)) > 0 && length + got <= MOST) {
+    while ((got = fread(text + length, 1, room - length, in)) > 0 &&
+           length + got <= MOST) {
         length += got;
         if (length == room && !(text = realloc(text, room *= 2))) {
             fputs("pipec: error: out of memory\n", stderr);
@@ -167,7 +205,8 @@ static bool read_file(Program *p, const char *path)
         }
     }
     if (ferror(in) || got > 0) {
-        fprintf(stderr, "pipec: error: cannot read %s: %s\n", path, got > 0 ? "larger than 64 MiB" : strerror(errno));
+        fprintf(stderr, "pipec: error: cannot read %s: %s\n", path,
+                got > 0 ? "larger than 64 MiB" : strerror(errno));
         return false;
     }
     fclose(in);
@@ -187,7 +226,8 @@ static bool add_define(Program *p, const char *define)
 
 /* ---- words of the command line ---- */
 
-static const char *const valued[] = {"--steps", "--save", "--losses", "--seed", "--delay"};
+static const char *const valued[] = {"--steps", "--save", "--losses", "--seed",
+                                     "--delay"};
 
 static bool is_valued(const char *word)
 {
@@ -202,7 +242,8 @@ static void runtime_option(Options *o, char *word)
     o->runtime[o->runtime_count++] = word;
 }
 
-/* One word, with its value at words[1]; returns how many were used, 0 for an error that was reported. */
+/* One word, with its value at words[1]; returns how many were used, 0 for an
+ * error that was reported. */
 static int take_option(Program *p, Options *o, char **words)
 {
     const char *word = words[0];
@@ -267,7 +308,8 @@ static bool take_word(Options *o, const char *word)
 
 static const char *default_folder(Program *p, const char *file)
 {
-    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file, *dot = strrchr(base, '.');
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file,
+               *dot = strrchr(base, '.');
     size_t length = dot && dot > base ? (size_t)(dot - base) : strlen(base);
     return text_format(p->arena, "out/%.*s", (int)length, base);
 }
@@ -279,7 +321,8 @@ static int finish(Program *p, const Options *o)
     const char *folder = o->folder ? o->folder : default_folder(p, o->file);
     switch (o->command) {
     case COMMAND_INSPECT:
-        inspect(p, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), o->all);
+        inspect(p, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
+                o->all);
         return fflush(stdout) != 0;
     case COMMAND_BUILD:
         if (!emit(p, folder) || !build(p, folder))
@@ -287,9 +330,9 @@ static int finish(Program *p, const Options *o)
         printf("%d programs in %s\n", p->ranks, folder);
         return 0;
     case COMMAND_RUN:
-        return !emit(p, folder) || !build(p, folder) || !run(p, folder, o->runtime, o->runtime_count);
-    default:
-        return 0;
+        return !emit(p, folder) || !build(p, folder) ||
+               !run(p, folder, o->runtime, o->runtime_count);
+    default: return 0;
     }
 }
 
@@ -307,19 +350,22 @@ static int compile(Program *p, const Options *o)
         return finish(p, o);
     if (dump(p, o->dump, stdout))
         return 0;
-    return wrong_usage("there is no pass `%s`; `pipec --help passes` lists them", o->dump);
+    return wrong_usage(
+        "there is no pass `%s`; `pipec --help passes` lists them", o->dump);
 }
 
 static int command_line(Program *p, int argc, char **argv)
 {
-    Options o = {.runtime = arena_take(p->arena, sizeof(char *) * (size_t)(argc + 1))};
-    add_source(p, "", "", 0);                                   // the file comes first; its place is kept
+    Options o = {
+        .runtime = arena_take(p->arena, sizeof(char *) * (size_t)(argc + 1))};
+    add_source(p, "", "", 0);  // the file comes first; its place is kept
     for (int i = 1; i < argc;) {
         if (strcmp(argv[i], "--version") == 0) {
             puts("pipec " PIPEC_VERSION);
             return 0;
         }
-        int used = argv[i][0] == '-' ? take_option(p, &o, argv + i) : take_word(&o, argv[i]);
+        int used = argv[i][0] == '-' ? take_option(p, &o, argv + i)
+                                     : take_word(&o, argv[i]);
         if (used == 0)
             return USAGE;
         i += used;

@@ -1,19 +1,22 @@
 /* memory.c: tensors -> fixed offsets in one arena per rank; exact peak.
  *
- * Reads: tensors, gradients, chunks, lists, times. Writes: blocks, frames, inside, kept, arena_floats,
- * peak_floats; adds WAITs to lists and proves them again. Guarantees: two blocks that share a byte are
- * never alive at the same entry of their rank's list; a sent buffer is written again only after a WAIT.
+ * Reads: tensors, gradients, chunks, lists, times. Writes: blocks, frames,
+ * inside, kept, arena_floats, peak_floats; adds WAITs to lists and proves them
+ * again. Guarantees: two blocks that share a byte are never alive at the same
+ * entry of their rank's list; a sent buffer is written again only after a WAIT.
  *
  *     arena of a rank   | parameters gradients moments losses scratch | KEEP X Y DX DY TARGETS, packed |
  *
- * A KEEP block holds what one forward of one chunk leaves to its backward. Everything else that a
- * forward or a backward computes dies inside it and lies in the scratch, which all actions share. X, Y,
- * DX and DY are what crosses a chunk's boundary: an x that comes from a chunk on the same rank is that
+ * A KEEP block holds what one forward of one chunk leaves to its backward.
+ * Everything else that a forward or a backward computes dies inside it and lies
+ * in the scratch, which all actions share. X, Y, DX and DY are what crosses a
+ * chunk's boundary: an x that comes from a chunk on the same rank is that
  * chunk's y, the same block.
  *
- * Each block lives over an interval of its rank's list. A sent one lives until the receiver has taken
- * the next message of the same queue, by the linear order of the proof: so the order survives, and a
- * rank never waits for the message that it has just sent. */
+ * Each block lives over an interval of its rank's list. A sent one lives until
+ * the receiver has taken the next message of the same queue, by the linear
+ * order of the proof: so the order survives, and a rank never waits for the
+ * message that it has just sent. */
 #include "compile.h"
 
 #include <stdlib.h>
@@ -21,7 +24,7 @@
 
 enum { ALIGN = 16, MICRO_KINDS = BLOCK_TARGETS - BLOCK_KEEP + 1 };
 
-typedef struct Item {           // something to place: alive over [first, last]
+typedef struct Item {  // something to place: alive over [first, last]
     size_t floats, offset;
     int first, last;
     int id;
@@ -30,7 +33,7 @@ typedef struct Item {           // something to place: alive over [first, last]
 typedef struct Planner {
     Program *p;
     int microbatches;
-    int *entry[ACTION_KIND_COUNT];      // [micro * chunks + chunk] index in the owner's list; -1: none
+    int *entry[ACTION_KIND_COUNT];  // [cell] index in the owner's list, or -1
 } Planner;
 
 static size_t aligned(size_t floats)
@@ -50,9 +53,10 @@ static int larger_then_earlier(const void *a, const void *b)
     return x->id < y->id ? -1 : 1;
 }
 
-/* Greedy by size: each item goes to the lowest place that is free over its whole life. Items of one size
- * that come in order of birth use no more places than are alive at once. `placed` is kept sorted by
- * offset. Returns the height. */
+/* Greedy by size: each item goes to the lowest place that is free over its
+ * whole life. Items of one size that come in order of birth use no more places
+ * than are alive at once. `placed` is kept sorted by offset. Returns the
+ * height. */
 static size_t pack(Arena *arena, Item *items, int count)
 {
     Item **placed = arena_take(arena, sizeof *placed * (size_t)(count + 1));
@@ -75,7 +79,8 @@ static size_t pack(Arena *arena, Item *items, int count)
         for (; k > 0 && placed[k - 1]->offset > offset; k--)
             placed[k] = placed[k - 1];
         placed[k] = item;
-        height = offset + item->floats > height ? offset + item->floats : height;
+        height = offset + item->floats > height ? offset + item->floats
+                                                : height;
     }
     return height;
 }
@@ -84,20 +89,24 @@ static size_t pack(Arena *arena, Item *items, int count)
 
 static bool needed_backward(const Program *p, const Chunk *chunk, int tensor)
 {
-    for (int i = chunk->first_gradient; i < chunk->first_gradient + chunk->gradient_count; i++) {
+    for (int i = chunk->first_gradient;
+         i < chunk->first_gradient + chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[i];
         const Op *op = &p->ops[g->op];
         if (g->entry == ENTRY_SUM)
             continue;
         const char *words = op->kind->entry[g->entry];
-        if ((op->input[0] == tensor && mentions(words, "x")) || (op->input[1] == tensor && mentions(words, "x2")) ||
-            (op->output == tensor && mentions(words, "y")) || (op->stats == tensor && mentions(words, "stats")))
+        if ((op->input[0] == tensor && mentions(words, "x")) ||
+            (op->input[1] == tensor && mentions(words, "x2")) ||
+            (op->output == tensor && mentions(words, "y")) ||
+            (op->stats == tensor && mentions(words, "stats")))
             return true;
     }
     return false;
 }
 
-static int last_forward_use(const Program *p, const Chunk *chunk, int tensor, int from)
+static int last_forward_use(const Program *p, const Chunk *chunk, int tensor,
+                            int from)
 {
     int last = from;
     for (int i = from; i < chunk->op_count; i++) {
@@ -108,7 +117,8 @@ static int last_forward_use(const Program *p, const Chunk *chunk, int tensor, in
     return last;
 }
 
-static int last_gradient_use(const Program *p, const Chunk *chunk, int tensor, int from)
+static int last_gradient_use(const Program *p, const Chunk *chunk, int tensor,
+                             int from)
 {
     int last = from;
     for (int i = from; i < chunk->gradient_count; i++) {
@@ -119,7 +129,8 @@ static int last_gradient_use(const Program *p, const Chunk *chunk, int tensor, i
     return last;
 }
 
-static void place_forward_tensor(Program *p, const Chunk *chunk, Frame *frame, int tensor, int op, Item *items, int *count)
+static void place_forward_tensor(Program *p, const Chunk *chunk, Frame *frame,
+                                 int tensor, int op, Item *items, int *count)
 {
     if (tensor < 0 || tensor == chunk->y)
         return;
@@ -128,7 +139,8 @@ static void place_forward_tensor(Program *p, const Chunk *chunk, Frame *frame, i
         p->inside[tensor] = frame->keep;
         frame->keep += aligned(p->tensors[tensor].floats);
     } else {
-        items[(*count)++] = (Item){aligned(p->tensors[tensor].floats), 0, op, last_forward_use(p, chunk, tensor, op),
+        items[(*count)++] = (Item){aligned(p->tensors[tensor].floats), 0, op,
+                                   last_forward_use(p, chunk, tensor, op),
                                    tensor};
     }
 }
@@ -137,11 +149,16 @@ static void place_inside(Program *p, int c)
 {
     const Chunk *chunk = &p->chunks[c];
     Frame *frame = &p->frames[c];
-    Item *items = arena_take(p->arena, sizeof *items * (size_t)(2 * chunk->op_count + chunk->gradient_count + 1));
+    Item *items = arena_take(p->arena, sizeof *items *
+                                           (size_t)(2 * chunk->op_count +
+                                                    chunk->gradient_count + 1));
     int count = 0;
     for (int i = 0; i < chunk->op_count; i++) {
-        place_forward_tensor(p, chunk, frame, p->ops[chunk->first_op + i].output, i, items, &count);
-        place_forward_tensor(p, chunk, frame, p->ops[chunk->first_op + i].stats, i, items, &count);
+        place_forward_tensor(p, chunk, frame,
+                             p->ops[chunk->first_op + i].output, i, items,
+                             &count);
+        place_forward_tensor(p, chunk, frame, p->ops[chunk->first_op + i].stats,
+                             i, items, &count);
     }
     frame->scratch = pack(p->arena, items, count);
     for (int i = 0; i < count; i++)
@@ -150,7 +167,8 @@ static void place_inside(Program *p, int c)
     for (int i = 0; i < chunk->gradient_count; i++) {
         int dx = p->gradients[chunk->first_gradient + i].dx;
         if (dx >= 0 && dx != chunk->dx)
-            items[count++] = (Item){aligned(p->tensors[dx].floats), 0, i, last_gradient_use(p, chunk, dx, i), dx};
+            items[count++] = (Item){aligned(p->tensors[dx].floats), 0, i,
+                                    last_gradient_use(p, chunk, dx, i), dx};
     }
     size_t backward = pack(p->arena, items, count);
     for (int i = 0; i < count; i++)
@@ -170,7 +188,8 @@ static size_t cell(const Program *p, int chunk, int micro)
 static int *index_of(const Program *p, BlockKind kind, int chunk, int micro)
 {
     size_t cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
-    return &p->block_index[(size_t)(kind - BLOCK_KEEP) * cells + cell(p, chunk, micro)];
+    return &p->block_index[(size_t)(kind - BLOCK_KEEP) * cells +
+                           cell(p, chunk, micro)];
 }
 
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro)
@@ -178,17 +197,22 @@ int find_block_of(const Program *p, BlockKind kind, int chunk, int micro)
     return *index_of(p, kind, chunk, micro);
 }
 
-static int add_block(Program *p, BlockKind kind, int rank, int chunk, int micro, size_t floats, int first, int last)
+static int add_block(Program *p, BlockKind kind, int rank, int chunk, int micro,
+                     size_t floats, int first, int last)
 {
-    p->blocks = array_grow(p->arena, p->blocks, p->block_count, sizeof *p->blocks);
-    p->blocks[p->block_count] = (Block){kind, rank, chunk, micro, aligned(floats), 0, first, last, 0};
+    p->blocks = array_grow(p->arena, p->blocks, p->block_count,
+                           sizeof *p->blocks);
+    p->blocks[p->block_count] = (Block){
+        kind, rank, chunk, micro, aligned(floats), 0, first, last, 0};
     return p->block_count++;
 }
 
-static void add_micro_block(Program *p, BlockKind kind, int chunk, int micro, size_t floats, int first, int last)
+static void add_micro_block(Program *p, BlockKind kind, int chunk, int micro,
+                            size_t floats, int first, int last)
 {
     if (floats)
-        *index_of(p, kind, chunk, micro) = add_block(p, kind, p->chunks[chunk].rank, chunk, micro, floats, first, last);
+        *index_of(p, kind, chunk, micro) = add_block(
+            p, kind, p->chunks[chunk].rank, chunk, micro, floats, first, last);
 }
 
 static void lives_until(Program *p, int block, int last)
@@ -214,15 +238,18 @@ static void index_entries(Planner *n)
     for (int r = 0; r < p->ranks; r++)
         for (int i = 0; i < p->lists[r].count; i++)
             if (p->lists[r].at[i].kind < ACT_REDUCE)
-                n->entry[p->lists[r].at[i].kind][cell(p, p->lists[r].at[i].chunk, p->lists[r].at[i].micro)] = i;
+                n->entry[p->lists[r].at[i].kind][cell(
+                    p, p->lists[r].at[i].chunk, p->lists[r].at[i].micro)] = i;
 }
 
 static int last_use_of_x(const Planner *n, int chunk, int micro)
 {
-    return entry_of(n, n->p->frames[chunk].x_backward ? ACT_B : ACT_F, chunk, micro);
+    return entry_of(n, n->p->frames[chunk].x_backward ? ACT_B : ACT_F, chunk,
+                    micro);
 }
 
-/* A tensor that leaves forward: y is the next chunk's x when that lies on the same rank. */
+/* A tensor that leaves forward: y is the next chunk's x when that lies on the
+ * same rank. */
 static void forward_blocks(const Planner *n, int c, int m)
 {
     Program *p = n->p;
@@ -231,7 +258,8 @@ static void forward_blocks(const Planner *n, int c, int m)
     bool remote = c > 0 && p->chunks[c - 1].rank != chunk->rank;
     add_micro_block(p, BLOCK_KEEP, c, m, p->frames[c].keep, f, b);
     if (c == 0 || remote)
-        add_micro_block(p, BLOCK_X, c, m, p->tensors[chunk->x].floats, remote ? entry_of(n, ACT_RECV_F, c, m) : f,
+        add_micro_block(p, BLOCK_X, c, m, p->tensors[chunk->x].floats,
+                        remote ? entry_of(n, ACT_RECV_F, c, m) : f,
                         last_use_of_x(n, c, m));
     else
         *index_of(p, BLOCK_X, c, m) = find_block_of(p, BLOCK_Y, c - 1, m);
@@ -243,18 +271,21 @@ static void forward_blocks(const Planner *n, int c, int m)
             lives_until(p, find_block_of(p, BLOCK_Y, c, m), b);
     }
     if (chunk->targets >= 0)
-        add_micro_block(p, BLOCK_TARGETS, c, m, p->tensors[chunk->targets].floats, f, b);
+        add_micro_block(p, BLOCK_TARGETS, c, m,
+                        p->tensors[chunk->targets].floats, f, b);
 }
 
-/* The gradients, from the last chunk to the first: dy is the next chunk's dx when that lies on the same rank,
- * and dx is dy itself when the chunk passes its gradient on. */
+/* The gradients, from the last chunk to the first: dy is the next chunk's dx
+ * when that lies on the same rank, and dx is dy itself when the chunk passes
+ * its gradient on. */
 static void backward_blocks(const Planner *n, int c, int m)
 {
     Program *p = n->p;
     const Chunk *chunk = &p->chunks[c];
     int b = entry_of(n, ACT_B, c, m), received = entry_of(n, ACT_RECV_B, c, m);
     if (received >= 0)
-        add_micro_block(p, BLOCK_DY, c, m, p->tensors[chunk->dy].floats, received, b);
+        add_micro_block(p, BLOCK_DY, c, m, p->tensors[chunk->dy].floats,
+                        received, b);
     else if (c + 1 < p->chunk_count)
         *index_of(p, BLOCK_DY, c, m) = find_block_of(p, BLOCK_DX, c + 1, m);
     int dy = find_block_of(p, BLOCK_DY, c, m);
@@ -268,17 +299,20 @@ static void backward_blocks(const Planner *n, int c, int m)
         add_micro_block(p, BLOCK_DX, c, m, p->tensors[chunk->dx].floats, b, b);
 }
 
-/* A sent block lives until the receiver has taken it, and the next message of the queue as well. */
+/* A sent block lives until the receiver has taken it, and the next message of
+ * the queue as well. */
 static void sent_blocks(const Planner *n, int rank)
 {
     Program *p = n->p;
     const List *list = &p->lists[rank];
-    int *before = arena_take(p->arena, sizeof(int) * (size_t)p->ranks);     // [peer] block + 1
+    int *before = arena_take(
+        p->arena, sizeof(int) * (size_t)p->ranks);  // [peer] block + 1
     for (int i = 0; i < list->count; i++) {
         Action a = list->at[i];
         if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
             continue;
-        int block = find_block_of(p, a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX, a.chunk, a.micro);
+        int block = find_block_of(p, a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX,
+                                  a.chunk, a.micro);
         int last = p->times[rank].release[i] - 1;
         lives_until(p, block, last);
         if (before[a.peer])
@@ -291,12 +325,16 @@ static void sent_blocks(const Planner *n, int rank)
 
 int parameter_home(const Program *p, int rank, int parameter)
 {
-    int root = p->parameters[parameter].tied < 0 ? parameter : p->parameters[parameter].tied;
+    int root = p->parameters[parameter].tied < 0
+                   ? parameter
+                   : p->parameters[parameter].tied;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
         const Block *b = &p->blocks[i];
         if (b->kind != BLOCK_PARAMETER || b->rank != rank)
             continue;
-        int other = p->parameters[b->chunk].tied < 0 ? b->chunk : p->parameters[b->chunk].tied;
+        int other = p->parameters[b->chunk].tied < 0
+                        ? b->chunk
+                        : p->parameters[b->chunk].tied;
         if (other == root)
             return b->chunk;
     }
@@ -319,33 +357,43 @@ static bool owns(const Program *p, int rank, const Parameter *q)
 
 static void lasting_blocks(Program *p, int rank, int end)
 {
-    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW, momentum = adamw || p->set.momentum > 0;
+    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW,
+         momentum = adamw || p->set.momentum > 0;
     size_t scratch = 0, tmp = 0;
     int first = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]) && parameter_home(p, rank, i) < 0)
-            add_block(p, BLOCK_PARAMETER, rank, i, -1, values(&p->parameters[i]), 0, end);
+            add_block(p, BLOCK_PARAMETER, rank, i, -1,
+                      values(&p->parameters[i]), 0, end);
     int homes = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]))
-            add_block(p, BLOCK_GRADIENT, rank, i, -1, values(&p->parameters[i]), 0, end);
+            add_block(p, BLOCK_GRADIENT, rank, i, -1, values(&p->parameters[i]),
+                      0, end);
     for (int i = first; i < homes; i++) {
         if (momentum)
-            add_block(p, BLOCK_MEAN, rank, p->blocks[i].chunk, -1, p->blocks[i].floats, 0, end);
+            add_block(p, BLOCK_MEAN, rank, p->blocks[i].chunk, -1,
+                      p->blocks[i].floats, 0, end);
         if (adamw)
-            add_block(p, BLOCK_VARIANCE, rank, p->blocks[i].chunk, -1, p->blocks[i].floats, 0, end);
+            add_block(p, BLOCK_VARIANCE, rank, p->blocks[i].chunk, -1,
+                      p->blocks[i].floats, 0, end);
     }
     for (int c = 0; c < p->chunk_count; c++) {
         const Chunk *chunk = &p->chunks[c];
         if (chunk->rank != rank)
             continue;
-        scratch = p->frames[c].scratch > scratch ? p->frames[c].scratch : scratch;
-        for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count; i++) {
-            size_t own = mentions(p->ops[i].kind->entry[ENTRY_FORWARD], "tmp") ? attention_tmp(p, &p->ops[i]) : 0;
+        scratch = p->frames[c].scratch > scratch ? p->frames[c].scratch
+                                                 : scratch;
+        for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count;
+             i++) {
+            size_t own = mentions(p->ops[i].kind->entry[ENTRY_FORWARD], "tmp")
+                             ? attention_tmp(p, &p->ops[i])
+                             : 0;
             tmp = own > tmp ? own : tmp;
         }
         if (chunk->targets >= 0)
-            add_block(p, BLOCK_LOSSES, rank, c, -1, (size_t)p->set.microbatches.value, 0, end);
+            add_block(p, BLOCK_LOSSES, rank, c, -1,
+                      (size_t)p->set.microbatches.value, 0, end);
     }
     add_block(p, BLOCK_SCRATCH, rank, -1, -1, scratch, 0, end);
     add_block(p, BLOCK_TMP, rank, -1, -1, tmp, 0, end);
@@ -366,9 +414,11 @@ static size_t stack_lasting(Program *p, int rank)
     return height;
 }
 
-static size_t most_alive(const Program *p, const Item *items, int count, int entries)
+static size_t most_alive(const Program *p, const Item *items, int count,
+                         int entries)
 {
-    ptrdiff_t *change = arena_take(p->arena, sizeof *change * (size_t)(entries + 2));
+    ptrdiff_t *change = arena_take(p->arena,
+                                   sizeof *change * (size_t)(entries + 2));
     ptrdiff_t alive = 0, peak = 0;
     for (int i = 0; i < count; i++) {
         change[items[i].first] += (ptrdiff_t)items[i].floats;
@@ -381,7 +431,8 @@ static size_t most_alive(const Program *p, const Item *items, int count, int ent
     return (size_t)peak;
 }
 
-/* Blocks of one kind and chunk that lie at the same place have the same slot. */
+/* Blocks of one kind and chunk that lie at the same place have the same
+ * slot. */
 static void number_slots(Program *p, const int *blocks, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -403,7 +454,8 @@ static void number_slots(Program *p, const int *blocks, int count)
 static void place_rank(Program *p, int rank)
 {
     size_t base = stack_lasting(p, rank);
-    Item *items = arena_take(p->arena, sizeof *items * (size_t)(p->block_count + 1));
+    Item *items = arena_take(p->arena,
+                             sizeof *items * (size_t)(p->block_count + 1));
     int *ids = arena_take(p->arena, sizeof *ids * (size_t)(p->block_count + 1));
     int count = 0;
     for (int i = 0; i < p->block_count; i++) {
@@ -413,7 +465,8 @@ static void place_rank(Program *p, int rank)
         ids[count] = i;
         items[count++] = (Item){b->floats, 0, b->first, b->last, i};
     }
-    p->peak_floats[rank] = base + most_alive(p, items, count, p->lists[rank].count);
+    p->peak_floats[rank] = base +
+                           most_alive(p, items, count, p->lists[rank].count);
     p->arena_floats[rank] = base + pack(p->arena, items, count);
     for (int i = 0; i < count; i++)
         p->blocks[items[i].id].offset = base + items[i].offset;
@@ -422,13 +475,16 @@ static void place_rank(Program *p, int rank)
 
 /* ---- waits: before a sent buffer is written again, and before the step ends ---- */
 
-/* The first entry after its life at which another block begins in the same bytes; -1: none. */
-static int reused_at(const Program *p, const Block *sent, const int *ids, int count)
+/* The first entry after its life at which another block begins in the same
+ * bytes; -1: none. */
+static int reused_at(const Program *p, const Block *sent, const int *ids,
+                     int count)
 {
     int first = -1;
     for (int i = 0; i < count; i++) {
         const Block *b = &p->blocks[ids[i]];
-        bool overlap = b->offset < sent->offset + sent->floats && sent->offset < b->offset + b->floats;
+        bool overlap = b->offset < sent->offset + sent->floats &&
+                       sent->offset < b->offset + b->floats;
         if (overlap && b->first > sent->last && (first < 0 || b->first < first))
             first = b->first;
     }
@@ -441,17 +497,19 @@ static int by_entry(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* For each queue, the messages in order with the entry before which each must be waited for: a wait covers
- * all earlier messages, so one that is due no earlier than a later one's is left out. */
-static void queue_waits(Program *p, int rank, int peer, const int *due, int *waits, int *count)
+/* For each queue, the messages in order with the entry before which each must
+ * be waited for: a wait covers all earlier messages, so one that is due no
+ * earlier than a later one's is left out. */
+static void queue_waits(Program *p, int rank, int peer, const int *due,
+                        int *waits, int *count)
 {
     const List *list = &p->lists[rank];
-    int earliest = list->count;                                 // of later messages
+    int earliest = list->count;  // of later messages
     for (int i = list->count; i-- > 0;) {
         Action a = list->at[i];
         if ((a.kind != ACT_SEND_F && a.kind != ACT_SEND_B) || a.peer != peer)
             continue;
-        int entry = due[i] < 0 ? list->count - 1 : due[i];      // the STEP
+        int entry = due[i] < 0 ? list->count - 1 : due[i];  // the STEP
         if (entry < earliest) {
             waits[2 * *count] = entry;
             waits[2 * (*count)++ + 1] = i;
@@ -463,7 +521,9 @@ static void queue_waits(Program *p, int rank, int peer, const int *due, int *wai
 static void insert_waits(Program *p, int rank, const int *due)
 {
     List *old = &p->lists[rank], list = {NULL, 0, 0, 0};
-    int *waits = arena_take(p->arena, sizeof *waits * 2 * (size_t)(old->count + 1)), count = 0, next = 0;
+    int *waits = arena_take(p->arena,
+                            sizeof *waits * 2 * (size_t)(old->count + 1)),
+        count = 0, next = 0;
     int *moved = arena_take(p->arena, sizeof *moved * (size_t)(old->count + 1));
     for (int peer = 0; peer < p->ranks; peer++)
         if (peer != rank)
@@ -476,8 +536,10 @@ static void insert_waits(Program *p, int rank, const int *due)
             list.cooldown = list.count;
         for (; next < count && waits[2 * next] == i; next++) {
             Action sent = old->at[waits[2 * next + 1]];
-            push_action(p, &list, (Action){sent.kind == ACT_SEND_F ? ACT_WAIT_F : ACT_WAIT_B, sent.chunk, sent.micro,
-                                           sent.peer});
+            push_action(
+                p, &list,
+                (Action){sent.kind == ACT_SEND_F ? ACT_WAIT_F : ACT_WAIT_B,
+                         sent.chunk, sent.micro, sent.peer});
         }
         moved[i] = list.count;
         push_action(p, &list, old->at[i]);
@@ -495,7 +557,8 @@ static void add_waits(Program *p, int rank)
 {
     const List *list = &p->lists[rank];
     int *due = arena_take(p->arena, sizeof *due * (size_t)(list->count + 1));
-    int *ids = arena_take(p->arena, sizeof *ids * (size_t)(p->block_count + 1)), count = 0;
+    int *ids = arena_take(p->arena, sizeof *ids * (size_t)(p->block_count + 1)),
+        count = 0;
     for (int i = 0; i < p->block_count; i++)
         if (p->blocks[i].rank == rank && p->blocks[i].kind >= BLOCK_KEEP)
             ids[count++] = i;
@@ -503,8 +566,11 @@ static void add_waits(Program *p, int rank)
         Action a = list->at[i];
         due[i] = -1;
         if (a.kind == ACT_SEND_F || a.kind == ACT_SEND_B)
-            due[i] = reused_at(p, &p->blocks[find_block_of(p, a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX, a.chunk,
-                                                           a.micro)], ids, count);
+            due[i] = reused_at(p,
+                               &p->blocks[find_block_of(
+                                   p, a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX,
+                                   a.chunk, a.micro)],
+                               ids, count);
     }
     insert_waits(p, rank, due);
 }
@@ -516,8 +582,10 @@ bool memory(Program *p)
     Planner n = {.p = p, .microbatches = (int)p->set.microbatches.value};
     size_t cells = (size_t)n.microbatches * (size_t)p->chunk_count;
     size_t ranks = (size_t)p->ranks;
-    p->frames = arena_take(p->arena, sizeof *p->frames * (size_t)p->chunk_count);
-    p->inside = arena_take(p->arena, sizeof *p->inside * (size_t)p->tensor_count);
+    p->frames = arena_take(p->arena,
+                           sizeof *p->frames * (size_t)p->chunk_count);
+    p->inside = arena_take(p->arena,
+                           sizeof *p->inside * (size_t)p->tensor_count);
     p->kept = arena_take(p->arena, sizeof *p->kept * (size_t)p->tensor_count);
     p->arena_floats = arena_take(p->arena, sizeof *p->arena_floats * ranks);
     p->peak_floats = arena_take(p->arena, sizeof *p->peak_floats * ranks);

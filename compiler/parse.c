@@ -1,7 +1,8 @@
 /* parse.c: text -> tree.
  *
- * Reads: sources. Writes: file, defines. Guarantees: the tree mirrors the text; nothing is judged.
- * The rules are in grammar/pipe.y; here is what they call. */
+ * Reads: sources. Writes: file, defines. Guarantees: the tree mirrors the text;
+ * nothing is judged. The rules are in grammar/pipe.y; here is what they
+ * call. */
 #include "compile.h"
 
 #include <stdlib.h>
@@ -32,12 +33,19 @@ Node *add_child(Node *parent, Node *child)
 }
 
 /* 312T, 10us, 64Ki: the number, then at most one unit. */
-int read_number(Reader *reader, const char *text, NumberToken *number, const Span *at)
+int read_number(Reader *reader, const char *text, NumberToken *number,
+                const Span *at)
 {
-    static const struct { const char *unit; double factor; char kind; } units[] = {
-        {"", 1, 0}, {"k", 1e3, 0}, {"K", 1e3, 0}, {"M", 1e6, 0}, {"G", 1e9, 0}, {"T", 1e12, 0},
-        {"ki", 1024, 0}, {"Ki", 1024, 0}, {"Mi", 0x1p20, 0}, {"Gi", 0x1p30, 0}, {"Ti", 0x1p40, 0},
-        {"s", 1, 's'}, {"ms", 1e-3, 's'}, {"us", 1e-6, 's'}, {"ns", 1e-9, 's'},
+    static const struct {
+        const char *unit;
+        double factor;
+        char kind;
+    } units[] = {
+        {"", 1, 0},        {"k", 1e3, 0},     {"K", 1e3, 0},
+        {"M", 1e6, 0},     {"G", 1e9, 0},     {"T", 1e12, 0},
+        {"ki", 1024, 0},   {"Ki", 1024, 0},   {"Mi", 0x1p20, 0},
+        {"Gi", 0x1p30, 0}, {"Ti", 0x1p40, 0}, {"s", 1, 's'},
+        {"ms", 1e-3, 's'}, {"us", 1e-6, 's'}, {"ns", 1e-9, 's'},
     };
     char *end;
     number->value = strtod(text, &end);
@@ -59,8 +67,9 @@ void stray_bytes(Reader *reader, const char *text, int length, Span at)
     if (first >= 32 && first < 127)
         error_at(reader->program, at, "`%c` has no meaning here", first);
     else
-        error_at(reader->program, at, "byte 0x%02x has no meaning here (%d such byte%s)", first, length,
-                 length == 1 ? "" : "s");
+        error_at(reader->program, at,
+                 "byte 0x%02x has no meaning here (%d such byte%s)", first,
+                 length, length == 1 ? "" : "s");
 }
 
 /* Bison quotes its one-character tokens; ours read better in back quotes. */
@@ -71,16 +80,22 @@ static const char *readable(Program *p, const char *token)
     return token;
 }
 
-void report_syntax(Reader *reader, Span at, const char *unexpected, const char *const *expected, int count)
+void report_syntax(Reader *reader, Span at, const char *unexpected,
+                   const char *const *expected, int count)
 {
     Program *p = reader->program;
     int length = at.end - at.begin;
     const char *what = readable(p, unexpected);
-    if (length > 0 && length < 40 && p->sources[at.source].text[at.begin] != '\n' && what[0] != '`')
-        what = text_format(p->arena, "`%.*s`", length, p->sources[at.source].text + at.begin);
+    if (length > 0 && length < 40 &&
+        p->sources[at.source].text[at.begin] != '\n' && what[0] != '`')
+        what = text_format(p->arena, "`%.*s`", length,
+                           p->sources[at.source].text + at.begin);
     char *list = text_format(p->arena, "%s", "");
     for (int i = 0; i < count; i++)
-        list = text_format(p->arena, "%s%s%s", list, i == 0 ? "" : i == count - 1 ? " or " : ", ",
+        list = text_format(p->arena, "%s%s%s", list,
+                           i == 0           ? ""
+                           : i == count - 1 ? " or "
+                                            : ", ",
                            readable(p, expected[i]));
     if (count)
         error_at(p, at, "unexpected %s, expected %s", what, list);
@@ -94,7 +109,8 @@ static Node *read_source(Program *p, int source, int start)
     yyscan_t scanner;
     if (yylex_init_extra(&reader, &scanner))
         exit(1);
-    YY_BUFFER_STATE buffer = yy_scan_bytes(p->sources[source].text, p->sources[source].length, scanner);
+    YY_BUFFER_STATE buffer = yy_scan_bytes(p->sources[source].text,
+                                           p->sources[source].length, scanner);
     if (yyparse(scanner, &reader) != 0 && !p->errors)
         error_plain(p, "%s cannot be read", p->sources[source].name);
     yy_delete_buffer(buffer, scanner);
@@ -102,7 +118,8 @@ static Node *read_source(Program *p, int source, int start)
     return reader.tree;
 }
 
-/* -D data=../some/file.txt: a path is no word of the language, so it is taken as it stands. */
+/* -D data=../some/file.txt: a path is no word of the language, so it is taken
+ * as it stands. */
 static Node *raw_data(Program *p, int source)
 {
     const Source *s = &p->sources[source];
@@ -117,9 +134,11 @@ static Node *raw_data(Program *p, int source)
 bool parse(Program *p)
 {
     p->file = read_source(p, 0, START_FILE);
-    p->defines = arena_take(p->arena, sizeof *p->defines * (size_t)p->source_count);
+    p->defines = arena_take(p->arena,
+                            sizeof *p->defines * (size_t)p->source_count);
     for (int i = 1; i < p->source_count; i++)
-        p->defines[i - 1] = strncmp(p->sources[i].text, "data=", 5) == 0 ? raw_data(p, i)
-                                                                         : read_source(p, i, START_DEFINE);
+        p->defines[i - 1] = strncmp(p->sources[i].text, "data=", 5) == 0
+                                ? raw_data(p, i)
+                                : read_source(p, i, START_DEFINE);
     return p->errors == 0;
 }

@@ -1,9 +1,11 @@
 /* partition.c: layers -> chunks on ranks.
  *
- * Reads: layers, set. Writes: chunks, ranks. Guarantees: every layer is in exactly one chunk, in
- * order; no chunk is empty; chunk c has one input and one output tensor.
+ * Reads: layers, set. Writes: chunks, ranks. Guarantees: every layer is in
+ * exactly one chunk, in order; no chunk is empty; chunk c has one input and one
+ * output tensor.
  *
- * Ranges are half open: chunk c has the layers [first_layer, first_layer + layer_count). */
+ * Ranges are half open: chunk c has the layers [first_layer, first_layer +
+ * layer_count). */
 #include "compile.h"
 
 static bool enough_layers(Program *p)
@@ -11,11 +13,14 @@ static bool enough_layers(Program *p)
     if (p->layer_count >= p->chunk_count)
         return true;
     Span at = p->set.stages.at;
-    if (at.source < 0 || (p->set.virtuals.value > 1 && p->set.virtuals.at.source >= 0))
+    if (at.source < 0 ||
+        (p->set.virtuals.value > 1 && p->set.virtuals.at.source >= 0))
         at = p->set.virtuals.at;
-    error_at(p, at, "%d layers cannot fill %d chunks", p->layer_count, p->chunk_count);
+    error_at(p, at, "%d layers cannot fill %d chunks", p->layer_count,
+             p->chunk_count);
     note_at(p, p->set.stages.at, "%g stages, from here", p->set.stages.value);
-    note_at(p, p->set.virtuals.at, "times %g chunks per rank, from here", p->set.virtuals.value);
+    note_at(p, p->set.virtuals.at, "times %g chunks per rank, from here",
+            p->set.virtuals.value);
     help(p, "use at most %d chunks, or more layers", p->layer_count);
     return false;
 }
@@ -26,14 +31,18 @@ static bool split_fits(Program *p)
     for (int i = 0; i < p->set.size_count; i++)
         sum += p->set.sizes[i];
     if (p->set.size_count != p->chunk_count) {
-        error_at(p, p->set.split_at, "%d sizes for %d chunks", p->set.size_count, p->chunk_count);
-        note_at(p, p->set.stages.at, "%g stages, from here", p->set.stages.value);
+        error_at(p, p->set.split_at, "%d sizes for %d chunks",
+                 p->set.size_count, p->chunk_count);
+        note_at(p, p->set.stages.at, "%g stages, from here",
+                p->set.stages.value);
         help(p, "write one size per chunk, in the order of the model");
         return false;
     }
     if (sum == p->layer_count)
         return true;
-    error_at(p, p->set.split_at, "the sizes add up to %ld, but the model has %d layers", sum, p->layer_count);
+    error_at(p, p->set.split_at,
+             "the sizes add up to %ld, but the model has %d layers", sum,
+             p->layer_count);
     help(p, "`pipec inspect` lists the layers; the loss is not one of them");
     return false;
 }
@@ -43,14 +52,17 @@ static int size_of_chunk(const Program *p, int chunk)
 {
     if (p->set.split == SPLIT_EXPLICIT)
         return p->set.sizes[chunk];
-    return p->layer_count / p->chunk_count + (chunk < p->layer_count % p->chunk_count);
+    return p->layer_count / p->chunk_count +
+           (chunk < p->layer_count % p->chunk_count);
 }
 
 static void count_work(Program *p, Chunk *chunk)
 {
     for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count; i++)
-        chunk->work[ENTRY_FORWARD] += p->ops[i].kind->work(p, &p->ops[i], ENTRY_FORWARD);
-    for (int i = chunk->first_gradient; i < chunk->first_gradient + chunk->gradient_count; i++) {
+        chunk->work[ENTRY_FORWARD] += p->ops[i].kind->work(p, &p->ops[i],
+                                                           ENTRY_FORWARD);
+    for (int i = chunk->first_gradient;
+         i < chunk->first_gradient + chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[i];
         const Op *op = &p->ops[g->op];
         if (g->entry == ENTRY_SUM)
@@ -60,7 +72,8 @@ static void count_work(Program *p, Chunk *chunk)
     }
     for (int i = 0; i < p->parameter_count; i++) {
         const Parameter *q = &p->parameters[i];
-        if (q->layer >= chunk->first_layer && q->layer < chunk->first_layer + chunk->layer_count)
+        if (q->layer >= chunk->first_layer &&
+            q->layer < chunk->first_layer + chunk->layer_count)
             chunk->parameters += q->rows * (q->columns ? q->columns : 1);
     }
 }
@@ -70,11 +83,16 @@ static void fill_chunk(Program *p, int c, int first_layer)
     Chunk *chunk = &p->chunks[c];
     int last = first_layer + size_of_chunk(p, c) - 1;
     const Layer *first = &p->layers[first_layer], *final = &p->layers[last];
-    int gradients_end = first_layer ? p->layer_gradient[first_layer - 1] : p->gradient_count;
+    int gradients_end = first_layer ? p->layer_gradient[first_layer - 1]
+                                    : p->gradient_count;
     bool ends_model = last == p->layer_count - 1;
-    *chunk = (Chunk){.first_layer = first_layer, .layer_count = last - first_layer + 1, .rank = c % p->ranks,
-                     .first_op = first->first_op, .x = first->input,
-                     .op_count = final->first_op + final->op_count - first->first_op,
+    *chunk = (Chunk){.first_layer = first_layer,
+                     .layer_count = last - first_layer + 1,
+                     .rank = c % p->ranks,
+                     .first_op = first->first_op,
+                     .x = first->input,
+                     .op_count = final->first_op + final->op_count -
+                                 first->first_op,
                      .first_gradient = p->layer_gradient[last],
                      .gradient_count = gradients_end - p->layer_gradient[last]};
     chunk->y = ends_model ? -1 : final->output;
@@ -90,7 +108,8 @@ bool partition(Program *p)
     p->chunk_count = p->ranks * (int)p->set.virtuals.value;
     if (!enough_layers(p) || (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
-    p->chunks = arena_take(p->arena, sizeof *p->chunks * (size_t)p->chunk_count);
+    p->chunks = arena_take(p->arena,
+                           sizeof *p->chunks * (size_t)p->chunk_count);
     for (int c = 0, layer = 0; c < p->chunk_count; c++) {
         fill_chunk(p, c, layer);
         layer += p->chunks[c].layer_count;

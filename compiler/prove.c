@@ -1,37 +1,39 @@
 /* prove.c: actions -> exactly once, matched, acyclic; times by longest path.
  *
- * Reads: lists, chunks, ties, set. Writes: cost, times, linear, makespan. Guarantees: with queues that
- * are first in first out and have no tags, sends that wait for nobody until a WAIT says so, and
- * receives that block, every rank runs to its end, whatever the delays; every micro-batch passes every
+ * Reads: lists, chunks, ties, set. Writes: cost, times, linear, makespan.
+ * Guarantees: with queues that are first in first out and have no tags, sends
+ * that wait for nobody until a WAIT says so, and receives that block, every
+ * rank runs to its end, whatever the delays; every micro-batch passes every
  * chunk once, in data order; gradients are added in micro-batch order.
  *
- * It believes nothing that `communicate` intended: it matches by position alone and looks only at the
- * lists. The last check runs all lists against each other, always the entry that can start first. Each
- * entry that runs is one more of a linear order of the whole graph; if none can run, ranks wait for one
- * another in a circle, and the circle is printed. */
+ * It believes nothing that `communicate` intended: it matches by position alone
+ * and looks only at the lists. The last check runs all lists against each
+ * other, always the entry that can start first. Each entry that runs is one
+ * more of a linear order of the whole graph; if none can run, ranks wait for
+ * one another in a circle, and the circle is printed. */
 #include "compile.h"
 
 #include <string.h>
 
-typedef struct Queue {          // from one rank to another
+typedef struct Queue {  // from one rank to another
     Place *sends, *receives;
     int send_count, receive_count;
-    int sent, taken;            // by the run so far
-    double *start, *took;       // [message] when it left, and when the receiver stood ready for it
+    int sent, taken;       // by the run so far
+    double *start, *took;  // [message] when it left; when it was taken
 } Queue;
 
 typedef struct Prover {
     Program *p;
     int microbatches;
-    Queue *queues;              // [from * ranks + to]
-    int *ordinal[2];            // [micro * chunks + chunk] place in its queue of SEND_F, SEND_B; -1: none
-    int *next;                  // [rank] the entry that runs next
-    double *clock;              // [rank] end of its last compute
-    double *arrival[2];         // [micro * chunks + chunk] of x, of dy
-    bool *parked;               // [rank] waits for another rank
-    int *arrived;               // [tie, then step] ranks at the collective
-    Place *heap;                // index: rank; ordered by key
-    double *key;                // [rank]
+    Queue *queues;       // [from * ranks + to]
+    int *ordinal[2];     // [cell] place in its queue of SEND_F, of SEND_B
+    int *next;           // [rank] the entry that runs next
+    double *clock;       // [rank] end of its last compute
+    double *arrival[2];  // [micro * chunks + chunk] of x, of dy
+    bool *parked;        // [rank] waits for another rank
+    int *arrived;        // [tie, then step] ranks at the collective
+    Place *heap;         // index: rank; ordered by key
+    double *key;         // [rank]
     int heap_count;
 } Prover;
 
@@ -55,7 +57,7 @@ static bool is_compute(ActionKind kind)
     return kind <= ACT_W;
 }
 
-static bool is_back(ActionKind kind)            // does a message carry a gradient
+static bool is_back(ActionKind kind)  // does a message carry a gradient
 {
     return kind == ACT_SEND_B || kind == ACT_RECV_B || kind == ACT_WAIT_B;
 }
@@ -72,13 +74,23 @@ static size_t cell(const Prover *v, int chunk, int micro)
 
 static bool wrong(Prover *v, int rank, int index, const char *why)
 {
-    error_plain(v->p, "rank %d, action %d: %s: %s", rank, index, action_text(v->p, at(v, rank, index)), why);
+    error_plain(v->p, "rank %d, action %d: %s: %s", rank, index,
+                action_text(v->p, at(v, rank, index)), why);
     return false;
 }
 
 /* ---- each list by itself: every action once, on its rank, after what it needs ---- */
 
-enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8, HAS_X = 16, HAS_DY = 32, SENT_F = 64, SENT_B = 128 };
+enum {
+    DONE_F = 1,
+    DONE_B = 2,
+    DONE_I = 4,
+    DONE_W = 8,
+    HAS_X = 16,
+    HAS_DY = 32,
+    SENT_F = 64,
+    SENT_B = 128
+};
 
 static bool in_bounds(Prover *v, int rank, int index)
 {
@@ -87,8 +99,10 @@ static bool in_bounds(Prover *v, int rank, int index)
     if (a.kind == ACT_STEP)
         return true;
     if (a.kind == ACT_REDUCE)
-        return (a.micro >= 0 && a.micro < p->tie_count) || wrong(v, rank, index, "no such tied parameter");
-    if (a.chunk < 0 || a.chunk >= p->chunk_count || p->chunks[a.chunk].rank != rank)
+        return (a.micro >= 0 && a.micro < p->tie_count) ||
+               wrong(v, rank, index, "no such tied parameter");
+    if (a.chunk < 0 || a.chunk >= p->chunk_count ||
+        p->chunks[a.chunk].rank != rank)
         return wrong(v, rank, index, "this rank does not own the chunk");
     if (a.micro < 0 || a.micro >= v->microbatches)
         return wrong(v, rank, index, "there is no such micro-batch");
@@ -98,11 +112,13 @@ static bool in_bounds(Prover *v, int rank, int index)
 /* The chunk at the other end of a boundary; -1 when nothing crosses it. */
 static int neighbour(const Program *p, Action a)
 {
-    bool forth = a.kind == ACT_SEND_F || a.kind == ACT_WAIT_F || a.kind == ACT_RECV_B;
+    bool forth = a.kind == ACT_SEND_F || a.kind == ACT_WAIT_F ||
+                 a.kind == ACT_RECV_B;
     int other = a.chunk + (forth ? 1 : -1);
-    if (other < 0 || other >= p->chunk_count || p->chunks[other].rank == p->chunks[a.chunk].rank)
+    if (other < 0 || other >= p->chunk_count ||
+        p->chunks[other].rank == p->chunks[a.chunk].rank)
         return -1;
-    int gradient = forth ? other : a.chunk;                     // the chunk whose dx would cross
+    int gradient = forth ? other : a.chunk;  // the chunk whose dx would cross
     return is_back(a.kind) && p->chunks[gradient].dx < 0 ? -1 : other;
 }
 
@@ -113,11 +129,13 @@ static bool right_peer(Prover *v, int rank, int index)
     if (other < 0)
         return wrong(v, rank, index, "no message crosses this boundary");
     if (a.peer != v->p->chunks[other].rank)
-        return wrong(v, rank, index, "the peer does not own the neighbouring chunk");
+        return wrong(v, rank, index,
+                     "the peer does not own the neighbouring chunk");
     return true;
 }
 
-static bool once(Prover *v, int rank, int index, unsigned char *done, int bit, int needs, const char *missing)
+static bool once(Prover *v, int rank, int index, unsigned char *done, int bit,
+                 int needs, const char *missing)
 {
     if (*done & bit)
         return wrong(v, rank, index, "a second time");
@@ -127,8 +145,10 @@ static bool once(Prover *v, int rank, int index, unsigned char *done, int bit, i
     return true;
 }
 
-/* Does chunk c need a message for its x, its dy; or does it come from this rank's own memory, or from nowhere. */
-static int needs_x(const Program *p, const unsigned char *done, const Prover *v, Action a)
+/* Does chunk c need a message for its x, its dy; or does it come from this
+ * rank's own memory, or from nowhere. */
+static int needs_x(const Program *p, const unsigned char *done, const Prover *v,
+                   Action a)
 {
     if (a.chunk == 0)
         return 0;
@@ -137,7 +157,8 @@ static int needs_x(const Program *p, const unsigned char *done, const Prover *v,
     return done[cell(v, a.chunk - 1, a.micro)] & DONE_F ? 0 : HAS_X;
 }
 
-static int needs_dy(const Program *p, const unsigned char *done, const Prover *v, Action a)
+static int needs_dy(const Program *p, const unsigned char *done,
+                    const Prover *v, Action a)
 {
     if (a.chunk == p->chunk_count - 1 || p->chunks[a.chunk + 1].dx < 0)
         return 0;
@@ -152,13 +173,16 @@ static bool compute_once(Prover *v, int rank, int index, unsigned char *done)
     unsigned char *own = &done[cell(v, a.chunk, a.micro)];
     switch (a.kind) {
     case ACT_F:
-        return once(v, rank, index, own, DONE_F, needs_x(v->p, done, v, a), "before its input is there");
+        return once(v, rank, index, own, DONE_F, needs_x(v->p, done, v, a),
+                    "before its input is there");
     case ACT_W:
-        return once(v, rank, index, own, DONE_W, DONE_I, "before the backward for the input");
+        return once(v, rank, index, own, DONE_W, DONE_I,
+                    "before the backward for the input");
     default:
         if (*own & (DONE_B | DONE_I))
             return wrong(v, rank, index, "a second backward");
-        return once(v, rank, index, own, a.kind == ACT_B ? DONE_B : DONE_I, DONE_F | needs_dy(v->p, done, v, a),
+        return once(v, rank, index, own, a.kind == ACT_B ? DONE_B : DONE_I,
+                    DONE_F | needs_dy(v->p, done, v, a),
                     "before its forward, or before its gradient is there");
     }
 }
@@ -170,18 +194,18 @@ static bool message_once(Prover *v, int rank, int index, unsigned char *done)
     if (!right_peer(v, rank, index))
         return false;
     switch (a.kind) {
-    case ACT_RECV_F:
-        return once(v, rank, index, own, HAS_X, 0, "");
-    case ACT_RECV_B:
-        return once(v, rank, index, own, HAS_DY, 0, "");
+    case ACT_RECV_F: return once(v, rank, index, own, HAS_X, 0, "");
+    case ACT_RECV_B: return once(v, rank, index, own, HAS_DY, 0, "");
     case ACT_SEND_F:
-        return once(v, rank, index, own, SENT_F, DONE_F, "before it is computed");
+        return once(v, rank, index, own, SENT_F, DONE_F,
+                    "before it is computed");
     case ACT_SEND_B:
         if (!(*own & (DONE_B | DONE_I)))
             return wrong(v, rank, index, "before it is computed");
         return once(v, rank, index, own, SENT_B, 0, "");
     default:
-        return (*own & (a.kind == ACT_WAIT_F ? SENT_F : SENT_B)) || wrong(v, rank, index, "before it is sent");
+        return (*own & (a.kind == ACT_WAIT_F ? SENT_F : SENT_B)) ||
+               wrong(v, rank, index, "before it is sent");
     }
 }
 
@@ -191,9 +215,10 @@ static bool all_done(Prover *v, int rank, const unsigned char *done)
     for (int m = 0; m < v->microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++) {
             unsigned char d = done[cell(v, c, m)];
-            const char *missing = !(d & DONE_F)            ? "F"
-                                  : !(d & (DONE_B | DONE_I)) ? "B"
-                                  : (d & DONE_I) && !(d & DONE_W) ? "W" : NULL;
+            const char *missing = !(d & DONE_F)                   ? "F"
+                                  : !(d & (DONE_B | DONE_I))      ? "B"
+                                  : (d & DONE_I) && !(d & DONE_W) ? "W"
+                                                                  : NULL;
             if (p->chunks[c].rank != rank || !missing)
                 continue;
             error_plain(p, "rank %d never runs %d%s%d", rank, c, missing, m);
@@ -203,14 +228,16 @@ static bool all_done(Prover *v, int rank, const unsigned char *done)
     return true;
 }
 
-/* Floats are added in micro-batch order on every rank: that makes all schedules agree to the bit. */
+/* Floats are added in micro-batch order on every rank: that makes all schedules
+ * agree to the bit. */
 static bool adds_in_order(Prover *v, int rank, int index, int *last)
 {
     Action a = at(v, rank, index);
     if (a.kind != ACT_B && a.kind != ACT_W)
         return true;
     if (a.micro < last[a.chunk])
-        return wrong(v, rank, index, "adds its gradient after that of a later micro-batch");
+        return wrong(v, rank, index,
+                     "adds its gradient after that of a later micro-batch");
     last[a.chunk] = a.micro;
     return true;
 }
@@ -230,7 +257,8 @@ static bool list_is_sound(Prover *v, int rank)
             if (!collectives && !all_done(v, rank, done))
                 return false;
             collectives = true;
-        } else if (is_compute(a.kind) ? !compute_once(v, rank, i, done) : !message_once(v, rank, i, done)) {
+        } else if (is_compute(a.kind) ? !compute_once(v, rank, i, done)
+                                      : !message_once(v, rank, i, done)) {
             return false;
         }
     }
@@ -253,7 +281,8 @@ static void collect_messages(Prover *v)
             Action a = at(v, r, i);
             if (is_send(a.kind)) {
                 Queue *q = &v->queues[r * p->ranks + a.peer];
-                v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)] = q->send_count;
+                v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)] =
+                    q->send_count;
                 add_place(p, &q->sends, &q->send_count, (Place){r, i});
             } else if (is_receive(a.kind)) {
                 Queue *q = &v->queues[a.peer * p->ranks + r];
@@ -266,14 +295,20 @@ static void collect_messages(Prover *v)
 static bool queue_matches(Prover *v, Queue *q, int from, int to)
 {
     Program *p = v->p;
-    int both = q->send_count < q->receive_count ? q->send_count : q->receive_count;
+    int both = q->send_count < q->receive_count ? q->send_count
+                                                : q->receive_count;
     for (int k = 0; k < both; k++) {
-        Action s = at(v, from, q->sends[k].index), r = at(v, to, q->receives[k].index);
+        Action s = at(v, from, q->sends[k].index),
+               r = at(v, to, q->receives[k].index);
         bool back = s.kind == ACT_SEND_B;
-        if (back == (r.kind == ACT_RECV_B) && s.micro == r.micro && r.chunk == s.chunk + (back ? -1 : 1))
+        if (back == (r.kind == ACT_RECV_B) && s.micro == r.micro &&
+            r.chunk == s.chunk + (back ? -1 : 1))
             continue;
-        error_plain(p, "message %d from rank %d to rank %d: rank %d, action %d: %s meets rank %d, action %d: %s", k, from,
-                    to, from, q->sends[k].index, action_text(p, s), to, q->receives[k].index, action_text(p, r));
+        error_plain(p,
+                    "message %d from rank %d to rank %d: rank %d, action %d: "
+                    "%s meets rank %d, action %d: %s",
+                    k, from, to, from, q->sends[k].index, action_text(p, s), to,
+                    q->receives[k].index, action_text(p, r));
         return false;
     }
     if (q->send_count > both)
@@ -308,7 +343,8 @@ static bool collectives_match(Prover *v)
     return true;
 }
 
-/* Whether every owner of a tied parameter comes; counts below are minus the number of ranks that came. */
+/* Whether every owner of a tied parameter comes; counts below are minus the
+ * number of ranks that came. */
 static bool owners_come(Prover *v)
 {
     Program *p = v->p;
@@ -319,12 +355,13 @@ static bool owners_come(Prover *v)
                 c++;
             const List *list = &p->lists[p->chunks[c].rank];
             int i = 0;
-            while (i < list->count && !(list->at[i].kind == ACT_REDUCE && list->at[i].micro == t))
+            while (i < list->count &&
+                   !(list->at[i].kind == ACT_REDUCE && list->at[i].micro == t))
                 i++;
             if (i < list->count)
                 continue;
-            error_plain(p, "rank %d never reduces %s, which it owns", p->chunks[c].rank,
-                        p->parameters[p->ties[t].root].name);
+            error_plain(p, "rank %d never reduces %s, which it owns",
+                        p->chunks[c].rank, p->parameters[p->ties[t].root].name);
             return false;
         }
     }
@@ -351,7 +388,8 @@ static int heap_pop(Prover *v)
 {
     int top = v->heap[0].rank, moved = v->heap[--v->heap_count].rank, i = 0;
     for (int child = 1; child < v->heap_count; child = 2 * i + 1) {
-        if (child + 1 < v->heap_count && before(v, v->heap[child + 1].rank, v->heap[child].rank))
+        if (child + 1 < v->heap_count &&
+            before(v, v->heap[child + 1].rank, v->heap[child].rank))
             child++;
         if (!before(v, v->heap[child].rank, moved))
             break;
@@ -362,10 +400,12 @@ static int heap_pop(Prover *v)
     return top;
 }
 
-/* The boundary before chunk c: what crosses it, either way, takes the same time. */
+/* The boundary before chunk c: what crosses it, either way, takes the same
+ * time. */
 static double message_time(const Prover *v, Action a)
 {
-    bool above = a.kind == ACT_SEND_F || a.kind == ACT_RECV_B || a.kind == ACT_WAIT_F;
+    bool above = a.kind == ACT_SEND_F || a.kind == ACT_RECV_B ||
+                 a.kind == ACT_WAIT_F;
     return v->p->cost.message[a.chunk + (above ? 1 : 0)];
 }
 
@@ -382,10 +422,12 @@ static double compute_start(const Prover *v, int rank, Action a)
 static Queue *queue_of(const Prover *v, int rank, Action a)
 {
     int ranks = v->p->ranks;
-    return is_receive(a.kind) ? &v->queues[a.peer * ranks + rank] : &v->queues[rank * ranks + a.peer];
+    return is_receive(a.kind) ? &v->queues[a.peer * ranks + rank]
+                              : &v->queues[rank * ranks + a.peer];
 }
 
-/* Puts the rank's next entry where it belongs: among those that can start, or aside. */
+/* Puts the rank's next entry where it belongs: among those that can start, or
+ * aside. */
 static void offer(Prover *v, int rank)
 {
     Program *p = v->p;
@@ -425,7 +467,8 @@ static void wake(Prover *v, int rank)
         offer(v, rank);
 }
 
-/* The last rank to come has released a collective: all that stand at it go on, at the latest clock. */
+/* The last rank to come has released a collective: all that stand at it go on,
+ * at the latest clock. */
 static void release_collective(Prover *v, int rank, Action a)
 {
     Program *p = v->p;
@@ -447,15 +490,19 @@ static void release_collective(Prover *v, int rank, Action a)
         }
     }
     v->clock[rank] = latest;
-    v->arrived[a.kind == ACT_STEP ? p->tie_count : a.micro] = 1;    // released: nobody else may release it
+    v->arrived[a.kind == ACT_STEP ? p->tie_count : a.micro] =
+        1;  // released: nobody else may release it
 }
 
 static double run_compute(Prover *v, int rank, Action a)
 {
     Program *p = v->p;
-    double start = compute_start(v, rank, a), end = start + p->cost.compute[a.kind][a.chunk];
+    double start = compute_start(v, rank, a),
+           end = start + p->cost.compute[a.kind][a.chunk];
     v->clock[rank] = end;
-    if (a.kind == ACT_F && a.chunk + 1 < p->chunk_count)        // a hand-over in memory; a RECV overwrites it
+    if (a.kind == ACT_F &&
+        a.chunk + 1 <
+            p->chunk_count)  // a hand-over in memory; a RECV overwrites it
         v->arrival[0][cell(v, a.chunk + 1, a.micro)] = end;
     if ((a.kind == ACT_B || a.kind == ACT_I) && a.chunk > 0)
         v->arrival[1][cell(v, a.chunk - 1, a.micro)] = end;
@@ -464,7 +511,8 @@ static double run_compute(Prover *v, int rank, Action a)
     return start;
 }
 
-/* A message is taken when the receiver stands before the action that needs it. */
+/* A message is taken when the receiver stands before the action that needs
+ * it. */
 static void run_receive(Prover *v, int rank, Action a, Times *times, int index)
 {
     Program *p = v->p;
@@ -502,20 +550,25 @@ static void run_entry(Prover *v, int rank)
         release_collective(v, rank, a);
         times->start[index] = times->end[index] = v->clock[rank];
     }
-    p->linear = array_grow(p->arena, p->linear, p->linear_count, sizeof *p->linear);
+    p->linear = array_grow(p->arena, p->linear, p->linear_count,
+                           sizeof *p->linear);
     p->linear[p->linear_count++] = (Place){rank, index};
     offer(v, rank);
 }
 
-/* The rank that a parked one waits for: the peer, or for a collective the first that has not come. */
+/* The rank that a parked one waits for: the peer, or for a collective the first
+ * that has not come. */
 static int waits_for(const Prover *v, int rank)
 {
     Action a = at(v, rank, v->next[rank]);
     if (a.kind != ACT_REDUCE && a.kind != ACT_STEP)
         return a.peer;
     for (int r = 0; r < v->p->ranks; r++) {
-        Action other = v->next[r] < v->p->lists[r].count ? at(v, r, v->next[r]) : (Action){ACT_STEP, -1, -1, -1};
-        if (r != rank && v->parked[r] && (other.kind != a.kind || other.micro != a.micro))
+        Action other = v->next[r] < v->p->lists[r].count
+                           ? at(v, r, v->next[r])
+                           : (Action){ACT_STEP, -1, -1, -1};
+        if (r != rank && v->parked[r] &&
+            (other.kind != a.kind || other.micro != a.micro))
             return r;
     }
     return rank;
@@ -528,17 +581,21 @@ static const char *missing_message(Prover *v, int rank)
     if (is_receive(a.kind)) {
         Queue *q = queue_of(v, rank, a);
         Place s = q->sends[q->taken];
-        return text_format(p->arena, "%s, action %d", action_text(p, at(v, s.rank, s.index)), s.index);
+        return text_format(p->arena, "%s, action %d",
+                           action_text(p, at(v, s.rank, s.index)), s.index);
     }
     if (is_wait(a.kind)) {
         Queue *q = queue_of(v, rank, a);
-        Place r = q->receives[v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)]];
-        return text_format(p->arena, "%s, action %d", action_text(p, at(v, r.rank, r.index)), r.index);
+        Place r =
+            q->receives[v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)]];
+        return text_format(p->arena, "%s, action %d",
+                           action_text(p, at(v, r.rank, r.index)), r.index);
     }
     return action_text(p, a);
 }
 
-/* What the rank would do next if its message came: the compute that a person thinks of. */
+/* What the rank would do next if its message came: the compute that a person
+ * thinks of. */
 static const char *next_compute(Prover *v, int rank)
 {
     for (int i = v->next[rank]; i < v->p->lists[rank].count; i++)
@@ -553,7 +610,8 @@ static bool print_circle(Prover *v)
     int rank = 0;
     while (!v->parked[rank])
         rank++;
-    for (int i = 0; i < p->ranks; i++)                          // after that many steps we are on the circle
+    for (int i = 0; i < p->ranks;
+         i++)  // after that many steps we are on the circle
         rank = waits_for(v, rank);
     if (p->set.schedule_at.source >= 0)
         error_at(p, p->set.schedule_at, "this schedule would wait for itself");
@@ -562,12 +620,16 @@ static bool print_circle(Prover *v)
     int first = rank;
     do {
         int other = waits_for(v, rank);
-        fprintf(p->diagnostics, "    rank %d cannot run %s: action %d, %s, waits for rank %d's %s\n", rank,
-                next_compute(v, rank), v->next[rank], action_text(p, at(v, rank, v->next[rank])), other,
+        fprintf(p->diagnostics,
+                "    rank %d cannot run %s: action %d, %s, waits for rank %d's "
+                "%s\n",
+                rank, next_compute(v, rank), v->next[rank],
+                action_text(p, at(v, rank, v->next[rank])), other,
                 missing_message(v, rank));
         rank = other;
     } while (rank != first);
-    help(p, "these orders contradict each other; change the schedule's options, or choose another schedule");
+    help(p, "these orders contradict each other; change the schedule's "
+            "options, or choose another schedule");
     return false;
 }
 
@@ -588,13 +650,15 @@ static bool runs_to_the_end(Prover *v)
 
 static Prover start_proof(Program *p)
 {
-    size_t ranks = (size_t)p->ranks, cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
+    size_t ranks = (size_t)p->ranks,
+           cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
     Prover v = {.p = p, .microbatches = (int)p->set.microbatches.value};
     v.queues = arena_take(p->arena, sizeof *v.queues * ranks * ranks);
     v.next = arena_take(p->arena, sizeof *v.next * ranks);
     v.clock = arena_take(p->arena, sizeof *v.clock * ranks);
     v.parked = arena_take(p->arena, sizeof *v.parked * ranks);
-    v.arrived = arena_take(p->arena, sizeof *v.arrived * (size_t)(p->tie_count + 1));
+    v.arrived = arena_take(p->arena,
+                           sizeof *v.arrived * (size_t)(p->tie_count + 1));
     v.heap = arena_take(p->arena, sizeof *v.heap * ranks);
     v.key = arena_take(p->arena, sizeof *v.key * ranks);
     for (int back = 0; back < 2; back++) {
@@ -604,7 +668,8 @@ static Prover start_proof(Program *p)
     p->times = arena_take(p->arena, sizeof *p->times * ranks);
     for (size_t r = 0; r < ranks; r++) {
         size_t count = (size_t)p->lists[r].count;
-        p->times[r] = (Times){arena_take(p->arena, sizeof(double) * count), arena_take(p->arena, sizeof(double) * count),
+        p->times[r] = (Times){arena_take(p->arena, sizeof(double) * count),
+                              arena_take(p->arena, sizeof(double) * count),
                               arena_take(p->arena, sizeof(int) * count)};
     }
     p->linear = NULL;
@@ -615,7 +680,8 @@ static Prover start_proof(Program *p)
 
 bool prove(Program *p)
 {
-    p->cost = p->set.has_cluster && p->set.flops.value > 0 ? cluster_cost(p) : unit_cost(p);
+    p->cost = p->set.has_cluster && p->set.flops.value > 0 ? cluster_cost(p)
+                                                           : unit_cost(p);
     Prover v = start_proof(p);
     for (int r = 0; r < p->ranks; r++)
         if (!list_is_sound(&v, r))

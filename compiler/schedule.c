@@ -19,8 +19,10 @@ const char *action_text(Program *p, Action action)
     if (action.kind == ACT_STEP)
         return "STEP";
     if (action.kind == ACT_REDUCE)
-        return text_format(p->arena, "REDUCE %s", p->parameters[p->ties[action.micro].root].name);
-    return text_format(p->arena, "%d%s%d", action.chunk, action_names[action.kind], action.micro);
+        return text_format(p->arena, "REDUCE %s",
+                           p->parameters[p->ties[action.micro].root].name);
+    return text_format(p->arena, "%d%s%d", action.chunk,
+                       action_names[action.kind], action.micro);
 }
 
 void push_action(Program *p, List *list, Action action)
@@ -61,9 +63,13 @@ bool schedule(Program *p)
 {
     double actions = 2.0 * p->chunk_count * p->set.microbatches.value;
     if (actions > MAX_ACTIONS) {
-        error_at(p, p->set.microbatches.at, "%g microbatches over %d chunks are %.3g actions", p->set.microbatches.value,
-                 p->chunk_count, actions);
-        help(p, "at most %g actions are unrolled; use fewer microbatches of more rows", MAX_ACTIONS);
+        error_at(p, p->set.microbatches.at,
+                 "%g microbatches over %d chunks are %.3g actions",
+                 p->set.microbatches.value, p->chunk_count, actions);
+        help(p,
+             "at most %g actions are unrolled; use fewer microbatches of more "
+             "rows",
+             MAX_ACTIONS);
         return false;
     }
     p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);

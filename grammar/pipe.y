@@ -1,4 +1,5 @@
-/* pipe.y: the grammar of the .pipe language. Rules only build the tree; `check` judges it. */
+/* pipe.y: the grammar of the .pipe language. Rules only build the tree; `check`
+ * judges it. */
 %define api.pure full
 %define api.location.type {Span}
 %define parse.lac full

@@ -1,10 +1,13 @@
-/* data.c: the training data: what sample (step, micro, row) is, for every rank and every schedule.
+/* data.c: the training data: what sample (step, micro, row) is, for every rank
+ * and every schedule.
  *
- * Sample g = (step * microbatches + micro) * rows + row, counted from step 0, begins at
+ * Sample g = (step * microbatches + micro) * rows + row, counted from step 0,
+ * begins at
  *     splitmix64(splitmix64(seed) ^ g) % (tokens - seq)    tokens; targets lie one later
  *     splitmix64(splitmix64(seed) ^ g) % records           numbers
- * so nobody keeps a position, and a rank reads a sample only if it needs it. Files of tokens are
- * mapped; files of numbers are text, read once at the start. */
+ * so nobody keeps a position, and a rank reads a sample only if it needs it.
+ * Files of tokens are mapped; files of numbers are text, read once at the
+ * start. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,20 +24,22 @@
 #include "fail.h"
 #include "job.h"
 
-enum { CHECKED_AT_START = 1 << 24 }; // tokens: the cheap part of a check that is also made on use
+enum {
+    CHECKED_AT_START = 1 << 24
+};  // tokens: the cheap part of a check that is also made on use
 
 typedef struct File {
     const char *path;
-    const uint8_t *bytes;           // NULL if empty
+    const uint8_t *bytes;  // NULL if empty
     size_t size;
-    size_t first, count;            // tokens before it, tokens in it
+    size_t first, count;  // tokens before it, tokens in it
 } File;
 
 static struct {
-    File *files;                    // sorted by name; read as one
+    File *files;  // sorted by name; read as one
     int file_count;
-    size_t count;                   // tokens, or records
-    float *values;                  // numbers: [records][seq * (input_width + target_width)]
+    size_t count;   // tokens, or records
+    float *values;  // numbers: [records][seq * (input_width + target_width)]
     size_t value_count, value_room;
 } data;
 
@@ -62,10 +67,13 @@ static void find_files(const char *pattern)
 {
     glob_t found = {0};
     char here[512];
-    int status = pattern && *pattern ? glob(pattern, GLOB_TILDE, NULL, &found) : GLOB_NOMATCH;
+    int status = pattern && *pattern ? glob(pattern, GLOB_TILDE, NULL, &found)
+                                     : GLOB_NOMATCH;
     if (status == GLOB_NOMATCH)
-        pp_fail("no data: nothing is named '%s' in %s; give the place with --data",
-                pattern ? pattern : "", getcwd(here, sizeof here) ? here : "the current folder");
+        pp_fail(
+            "no data: nothing is named '%s' in %s; give the place with --data",
+            pattern ? pattern : "",
+            getcwd(here, sizeof here) ? here : "the current folder");
     if (status != 0)
         pp_fail("cannot look for the data %s: %s", pattern, strerror(errno));
     data.file_count = (int)found.gl_pathc;
@@ -73,7 +81,8 @@ static void find_files(const char *pattern)
     if (!data.files)
         pp_fail("out of memory");
     for (int i = 0; i < data.file_count; i++) {
-        data.files[i].path = found.gl_pathv[i];     // `found` is kept for its names
+        data.files[i].path =
+            found.gl_pathv[i];  // `found` is kept for its names
         map_file(&data.files[i]);
     }
 }
@@ -98,7 +107,8 @@ static uint32_t read_token(const File *file, size_t i)
     }
     case 4: {
         const uint8_t *b = file->bytes + 4 * i;
-        return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+        return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
+               (uint32_t)b[3] << 24;
     }
     default: return file->bytes[i];
     }
@@ -109,8 +119,9 @@ static uint32_t checked_token(const File *file, size_t i)
     uint32_t token = read_token(file, i);
     uint32_t vocabulary = (uint32_t)pp_job.plan.data.vocabulary;
     if (token >= vocabulary)
-        pp_fail("token %u at position %zu of %s, but the vocabulary is %u (0 to %u)", token, i,
-                file->path, vocabulary, vocabulary - 1);
+        pp_fail("token %u at position %zu of %s, but the vocabulary is %u (0 "
+                "to %u)",
+                token, i, file->path, vocabulary, vocabulary - 1);
     return token;
 }
 
@@ -128,15 +139,18 @@ static void open_tokens(void)
     for (int i = 0; i < data.file_count; i++) {
         File *file = &data.files[i];
         if (file->size % unit != 0)
-            pp_fail("%s has %zu bytes, which is no whole number of %zu-byte tokens", file->path,
-                    file->size, unit);
+            pp_fail(
+                "%s has %zu bytes, which is no whole number of %zu-byte tokens",
+                file->path, file->size, unit);
         file->first = data.count;
         file->count = file->size / unit;
         data.count += file->count;
     }
     if (data.count < needed)
-        pp_fail("%s has %zu tokens, but a sample of %d and its target need at least %zu",
-                pp_job.plan.data.path, data.count, pp_job.plan.data.seq, needed);
+        pp_fail("%s has %zu tokens, but a sample of %d and its target need at "
+                "least %zu",
+                pp_job.plan.data.path, data.count, pp_job.plan.data.seq,
+                needed);
     check_first_tokens();
 }
 
@@ -146,7 +160,8 @@ static void append_value(float value)
 {
     if (data.value_count == data.value_room) {
         data.value_room = data.value_room ? 2 * data.value_room : 4096;
-        data.values = realloc(data.values, data.value_room * sizeof *data.values);
+        data.values = realloc(data.values,
+                              data.value_room * sizeof *data.values);
         if (!data.values)
             pp_fail("out of memory");
     }
@@ -158,7 +173,8 @@ static int is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The word at `at`, as a number; the file ends without a zero, so the word is copied. */
+/* The word at `at`, as a number; the file ends without a zero, so the word is
+ * copied. */
 static float parse_value(const File *file, size_t at, size_t length, int line)
 {
     char word[64], *end;
@@ -202,10 +218,11 @@ static void open_numbers(void)
         parse_numbers(&data.files[i]);
     size_t record = record_values();
     if (data.value_count == 0 || data.value_count % record != 0)
-        pp_fail("%s has %zu numbers, but each record is %zu: %d positions of %d inputs, then "
+        pp_fail("%s has %zu numbers, but each record is %zu: %d positions of "
+                "%d inputs, then "
                 "of %d targets",
-                plan->path, data.value_count, record, plan->seq, plan->input_width,
-                plan->target_width);
+                plan->path, data.value_count, record, plan->seq,
+                plan->input_width, plan->target_width);
     data.count = data.value_count / record;
 }
 
@@ -225,7 +242,8 @@ void pp_open_data(void)
 static uint64_t sample_hash(int micro, int row)
 {
     uint64_t step = (uint64_t)pp_job.step - 1;
-    uint64_t batch = step * (uint64_t)pp_job.plan.microbatches + (uint64_t)micro;
+    uint64_t batch = step * (uint64_t)pp_job.plan.microbatches +
+                     (uint64_t)micro;
     uint64_t sample = batch * (uint64_t)pp_job.plan.data.rows + (uint64_t)row;
     return pp_splitmix64(pp_splitmix64(pp_seed) ^ sample);
 }
@@ -244,8 +262,8 @@ static void load_tokens(int32_t *to, int micro, size_t later)
 {
     size_t seq = (size_t)pp_job.plan.data.seq;
     for (int row = 0; row < pp_job.plan.data.rows; row++)
-        copy_tokens(to + (size_t)row * seq, sample_hash(micro, row) % (data.count - seq) + later,
-                    seq);
+        copy_tokens(to + (size_t)row * seq,
+                    sample_hash(micro, row) % (data.count - seq) + later, seq);
 }
 
 void pp_tokens(int32_t *tokens, int micro)
@@ -262,7 +280,8 @@ static void load_numbers(float *to, int micro, size_t skipped, size_t count)
 {
     for (int row = 0; row < pp_job.plan.data.rows; row++) {
         size_t record = sample_hash(micro, row) % data.count;
-        memcpy(to + (size_t)row * count, data.values + record * record_values() + skipped,
+        memcpy(to + (size_t)row * count,
+               data.values + record * record_values() + skipped,
                count * sizeof *to);
     }
 }
@@ -270,12 +289,14 @@ static void load_numbers(float *to, int micro, size_t skipped, size_t count)
 void pp_numbers(float *values, int micro)
 {
     const PpData *plan = &pp_job.plan.data;
-    load_numbers(values, micro, 0, (size_t)plan->seq * (size_t)plan->input_width);
+    load_numbers(values, micro, 0,
+                 (size_t)plan->seq * (size_t)plan->input_width);
 }
 
 void pp_number_targets(float *values, int micro)
 {
     const PpData *plan = &pp_job.plan.data;
     size_t inputs = (size_t)plan->seq * (size_t)plan->input_width;
-    load_numbers(values, micro, inputs, (size_t)plan->seq * (size_t)plan->target_width);
+    load_numbers(values, micro, inputs,
+                 (size_t)plan->seq * (size_t)plan->target_width);
 }

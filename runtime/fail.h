@@ -1,5 +1,5 @@
-/* fail.h: the one way to end a rank that cannot go on. The message goes to the launcher, in one
- * line that also names the rank and the action. */
+/* fail.h: the one way to end a rank that cannot go on. The message goes to the
+ * launcher, in one line that also names the rank and the action. */
 #ifndef FAIL_H
 #define FAIL_H
 

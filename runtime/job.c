@@ -1,9 +1,10 @@
-/* job.c: the life of one rank: options, steps, actions, the times and the loss that it reports,
- * failure.
+/* job.c: the life of one rank: options, steps, actions, the times and the loss
+ * that it reports, failure.
  *
- * What is told to the launcher goes into this rank's record (local/control.h); nothing here waits
- * for the launcher, except when it is so far behind that a step would be lost. A program that runs
- * alone has a private record and prints its steps itself. */
+ * What is told to the launcher goes into this rank's record (local/control.h);
+ * nothing here waits for the launcher, except when it is so far behind that a
+ * step would be lost. A program that runs alone has a private record and prints
+ * its steps itself. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -20,9 +21,9 @@
 Job pp_job;
 
 static struct {
-    int64_t begin;                  // of the action that runs
-    int64_t blocked;                // pp_job.blocked at that time
-    uint64_t dice;                  // state of --delay
+    int64_t begin;    // of the action that runs
+    int64_t blocked;  // pp_job.blocked at that time
+    uint64_t dice;    // state of --delay
 } local;
 
 /* ---- failure ---- */
@@ -36,8 +37,9 @@ static void name_action(char *text, size_t size)
     if (pp_job.step == 0)
         snprintf(text, size, "%s", "");
     else if (self->action[0])
-        snprintf(text, size, "%s %s%s of step %d", atomic_load(&self->computing) ? " in" : " after",
-                 self->action, number, pp_job.step);
+        snprintf(text, size, "%s %s%s of step %d",
+                 atomic_load(&self->computing) ? " in" : " after", self->action,
+                 number, pp_job.step);
     else
         snprintf(text, size, " in step %d", pp_job.step);
 }
@@ -59,8 +61,8 @@ _Noreturn void pp_fail(const char *format, ...)
     if (pp_job.self)
         name_action(action, sizeof action);
     if (!atomic_exchange(&control->failing, 1)) {
-        snprintf(control->reason, sizeof control->reason, "rank %d failed%s: %s", pp_job.plan.rank,
-                 action, message);
+        snprintf(control->reason, sizeof control->reason,
+                 "rank %d failed%s: %s", pp_job.plan.rank, action, message);
         atomic_store(&control->reason_is_written, 1);
         atomic_store(&control->abort, 1);
         raise_counter(&control->news);
@@ -85,15 +87,17 @@ static _Noreturn void usage(int status, const char *problem, const char *option)
     FILE *out = status ? stderr : stdout;
     if (pp_job.plan.rank == 0) {
         if (problem)
-            fprintf(out, "%s: error: %s %s\n", pp_job.plan.name, problem, option);
-        fprintf(out, "usage: %s [options]\n%s", pp_job.alone ? "rank0" : "pprun N PREFIX",
-                RANK_OPTIONS);
+            fprintf(out, "%s: error: %s %s\n", pp_job.plan.name, problem,
+                    option);
+        fprintf(out, "usage: %s [options]\n%s",
+                pp_job.alone ? "rank0" : "pprun N PREFIX", RANK_OPTIONS);
     }
     fflush(NULL);
     _exit(status);
 }
 
-static uint64_t whole_number(const char *option, const char *text, uint64_t most)
+static uint64_t whole_number(const char *option, const char *text,
+                             uint64_t most)
 {
     char *end;
     errno = 0;
@@ -127,7 +131,7 @@ static void parse_options(int argc, char **argv)
         if (!strcmp(argv[i], "--quiet")) {
             pp_job.quiet = 1;
         } else if (i + 1 == argc) {
-            take_option(argv[i], "0");      // an unknown one is said to be unknown
+            take_option(argv[i], "0");  // an unknown one is said to be unknown
             usage(2, "a value is missing after", argv[i]);
         } else {
             take_option(argv[i], argv[i + 1]);
@@ -140,7 +144,8 @@ static void describe(void)
 {
     const PpJob *plan = &pp_job.plan;
     Control *control = pp_job.control;
-    pp_job.self->rows_per_step = plan->microbatches * plan->data.rows * plan->data.seq;
+    pp_job.self->rows_per_step = plan->microbatches * plan->data.rows *
+                                 plan->data.seq;
     pp_job.self->numbers = plan->data.format == PP_NUMBERS;
     pp_job.self->micro = -1;
     if (plan->rank != 0)
@@ -170,7 +175,8 @@ float *pp_start(const PpJob *job, int argc, char **argv)
 static void print_step(int step, const StepRecord *record)
 {
     int every = (pp_job.plan.steps + 47) / 48;
-    if (pp_job.quiet || (step % every != 0 && step != 1 && step != pp_job.plan.steps))
+    if (pp_job.quiet ||
+        (step % every != 0 && step != 1 && step != pp_job.plan.steps))
         return;
     printf("step %d/%d", step, pp_job.plan.steps);
     if (record->losses)
@@ -211,7 +217,8 @@ static int may_start(uint32_t step)
         uint32_t started = (uint32_t)(seen >> 32), last = (uint32_t)seen;
         if (step > last)
             return 0;
-        if (started >= step || atomic_compare_exchange_weak(gate, &seen, gate_of(step, last)))
+        if (started >= step ||
+            atomic_compare_exchange_weak(gate, &seen, gate_of(step, last)))
             return 1;
     }
 }
@@ -254,7 +261,8 @@ void pp_delay(void)
         return;
     local.dice = pp_splitmix64(local.dice);
     int64_t microseconds = (int64_t)(local.dice % (uint64_t)(pp_job.delay + 1));
-    struct timespec pause = {microseconds / 1000000, microseconds % 1000000 * 1000};
+    struct timespec pause = {microseconds / 1000000,
+                             microseconds % 1000000 * 1000};
     nanosleep(&pause, NULL);
 }
 
@@ -287,7 +295,8 @@ void pp_loss(const float *losses, int microbatches)
     pp_job.record.losses += microbatches;
 }
 
-/* The first step has rate / warmup, step `warmup` the whole rate, the last one floor * rate. */
+/* The first step has rate / warmup, step `warmup` the whole rate, the last one
+ * floor * rate. */
 float pp_rate(float rate, int warmup, float floor)
 {
     int step = pp_job.step, steps = pp_job.plan.steps;
@@ -297,5 +306,6 @@ float pp_rate(float rate, int warmup, float floor)
         return rate;
     double way = (double)(step - warmup) / (steps - warmup);
     double share = 0.5 * (1 + cos(3.14159265358979323846 * way));
-    return (float)((double)rate * ((double)floor + (1 - (double)floor) * share));
+    return (float)((double)rate *
+                   ((double)floor + (1 - (double)floor) * share));
 }

@@ -1,6 +1,8 @@
-/* job.h: what the files of the runtime tell each other about the one job of this process.
+/* job.h: what the files of the runtime tell each other about the one job of
+ * this process.
  *
- * pp.h is for generated programs, this is for job.c, data.c, save.c and the transport. */
+ * pp.h is for generated programs, this is for job.c, data.c, save.c and the
+ * transport. */
 #ifndef PP_JOB_H
 #define PP_JOB_H
 

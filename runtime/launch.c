@@ -1,10 +1,12 @@
-/* launch.c: pprun, which starts the ranks of a job on this machine and answers for them.
+/* launch.c: pprun, which starts the ranks of a job on this machine and answers
+ * for them.
  *
  *     check -> make the shared memory -> fork and exec every rank -> supervise until all have left
  *
- * It reads what the ranks report (local/control.h) every 20 ms and never touches the training.
- * Whatever goes wrong, it says which rank, at which action, waiting for what, then kills all: no
- * rank outlives it (PR_SET_PDEATHSIG) and none is left as a zombie. */
+ * It reads what the ranks report (local/control.h) every 20 ms and never
+ * touches the training. Whatever goes wrong, it says which rank, at which
+ * action, waiting for what, then kills all: no rank outlives it
+ * (PR_SET_PDEATHSIG) and none is left as a zombie. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -23,35 +25,35 @@
 #include "progress.h"
 
 enum {
-    POLL = 20,                      // ms between two looks
-    GRACE = 100,                    // ms after a death, for the others to run into their waits
-    STALL_LOOK = 500,               // ms between two looks for a stall
-    STALL = 4000,                   // ms without any sign of life
-    GAP = 2000,                     // ms between two looks: it was pprun that did not run
+    POLL = 20,    // ms between two looks
+    GRACE = 100,  // ms after a death, for the others to run into their waits
+    STALL_LOOK = 500,  // ms between two looks for a stall
+    STALL = 4000,      // ms without any sign of life
+    GAP = 2000,        // ms between two looks: it was pprun that did not run
 };
 
 typedef struct Rank {
-    pid_t pid;                      // 0: has left
-    int status;                     // of waitpid, when it has left
-    char state;                     // of /proc: R runs, S sleeps, T stopped, ...
-    unsigned long ticks;            // of processor time
+    pid_t pid;            // 0: has left
+    int status;           // of waitpid, when it has left
+    char state;           // of /proc: R runs, S sleeps, T stopped, ...
+    unsigned long ticks;  // of processor time
 } Rank;
 
 typedef struct Job {
     int ranks;
     const char *prefix;
-    char **options;                 // handed on to every rank
+    char **options;  // handed on to every rank
     int option_count;
     int quiet;
-    const char *losses;             // file, or NULL
+    const char *losses;  // file, or NULL
     int fd;
     Control *control;
-    Rank *rank;                     // [ranks]
+    Rank *rank;  // [ranks]
     Progress progress;
-    int interrupts;                 // acted on
-    int64_t looked, alive;          // for a stall: last look, last sign of life
-    uint32_t marks;                 // sum of the progress counters at the last look
-    unsigned long ticks;            // of processor time, all ranks
+    int interrupts;         // acted on
+    int64_t looked, alive;  // for a stall: last look, last sign of life
+    uint32_t marks;         // sum of the progress counters at the last look
+    unsigned long ticks;    // of processor time, all ranks
 } Job;
 
 static volatile sig_atomic_t interrupted, suspended;
@@ -72,7 +74,9 @@ static _Noreturn void die(int status, const char *format, ...)
 static void print_usage(FILE *out)
 {
     fputs("usage: pprun [options] N PREFIX      starts PREFIX0 .. PREFIX<N-1>\n"
-          "  --losses FILE one line `step loss norm` for each step, exact\n" RANK_OPTIONS, out);
+          "  --losses FILE one line `step loss norm` for each step, "
+          "exact\n" RANK_OPTIONS,
+          out);
 }
 
 static void name_action(const RankRecord *record, char *text, size_t size)
@@ -86,7 +90,8 @@ static void name_action(const RankRecord *record, char *text, size_t size)
     else if (!record->action[0])
         snprintf(text, size, "at the start of step %d", step);
     else
-        snprintf(text, size, "%s %s%s of step %d", atomic_load(&record->computing) ? "in" : "after",
+        snprintf(text, size, "%s %s%s of step %d",
+                 atomic_load(&record->computing) ? "in" : "after",
                  record->action, number, step);
 }
 
@@ -97,21 +102,21 @@ static void name_wait(const RankRecord *record, char *text, size_t size)
         snprintf(number, sizeof number, "%d", record->waiting_micro);
     switch (atomic_load(&record->waiting)) {
     case WAIT_MESSAGE:
-        snprintf(text, size, "waiting for %s%s from rank %d", record->waiting_for, number,
-                 record->peer);
+        snprintf(text, size, "waiting for %s%s from rank %d",
+                 record->waiting_for, number, record->peer);
         break;
     case WAIT_TAKEN:
-        snprintf(text, size, "waiting for rank %d to take %s%s", record->peer, record->waiting_for,
-                 number);
+        snprintf(text, size, "waiting for rank %d to take %s%s", record->peer,
+                 record->waiting_for, number);
         break;
     case WAIT_MEETING:
-        snprintf(text, size, "waiting for rank %d in %s", record->peer, record->waiting_for);
+        snprintf(text, size, "waiting for rank %d in %s", record->peer,
+                 record->waiting_for);
         break;
     case WAIT_START:
         snprintf(text, size, "waiting for the others to start");
         break;
-    default:
-        snprintf(text, size, "waiting for pprun");
+    default: snprintf(text, size, "waiting for pprun");
     }
 }
 
@@ -149,7 +154,8 @@ static int is_whole_number(const char *text)
     return 1;
 }
 
-/* N and PREFIX are the last two words, so options of the ranks need not be known here. */
+/* N and PREFIX are the last two words, so options of the ranks need not be
+ * known here. */
 static void parse_arguments(Job *job, int argc, char **argv)
 {
     job->options = calloc((size_t)argc, sizeof *job->options);
@@ -165,7 +171,8 @@ static void parse_arguments(Job *job, int argc, char **argv)
     job->ranks = atoi(argv[argc - 2]);
     job->prefix = argv[argc - 1];
     if (job->ranks < 1 || job->ranks > 4096)
-        die(2, "the number of ranks is %s, it must be 1 to 4096", argv[argc - 2]);
+        die(2, "the number of ranks is %s, it must be 1 to 4096",
+            argv[argc - 2]);
     for (int i = 1; i < argc - 2; i++) {
         if (!strcmp(argv[i], "--losses") && i + 1 < argc - 2)
             job->losses = argv[++i];
@@ -181,7 +188,8 @@ static void parse_arguments(Job *job, int argc, char **argv)
 static char *program_of(const Job *job, int rank)
 {
     char *path;
-    if (asprintf(&path, "%s%s%d", strchr(job->prefix, '/') ? "" : "./", job->prefix, rank) < 0)
+    if (asprintf(&path, "%s%s%d", strchr(job->prefix, '/') ? "" : "./",
+                 job->prefix, rank) < 0)
         die(1, "out of memory");
     return path;
 }
@@ -191,7 +199,8 @@ static void check_programs(const Job *job)
     for (int i = 0; i < job->ranks; i++) {
         char *path = program_of(job, i);
         if (access(path, X_OK) != 0)
-            die(1, "cannot start rank %d of %d: %s: %s", i, job->ranks, path, strerror(errno));
+            die(1, "cannot start rank %d of %d: %s: %s", i, job->ranks, path,
+                strerror(errno));
         free(path);
     }
 }
@@ -202,7 +211,8 @@ static void make_control(Job *job)
     job->fd = memfd_create("pipec", 0);
     if (job->fd < 0 || ftruncate(job->fd, (off_t)bytes) != 0)
         die(1, "cannot get shared memory: %s", strerror(errno));
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        job->fd, 0);
     if (memory == MAP_FAILED)
         die(1, "cannot map shared memory: %s", strerror(errno));
     job->control = memory;
@@ -211,7 +221,8 @@ static void make_control(Job *job)
     atomic_store(&job->control->gate, gate_of(0, UINT32_MAX));
 }
 
-/* In a group of its own, so that a signal for the group of pprun reaches pprun alone. */
+/* In a group of its own, so that a signal for the group of pprun reaches pprun
+ * alone. */
 static _Noreturn void become_rank(const Job *job, int rank, pid_t launcher)
 {
     char *path = program_of(job, rank), number[3][16];
@@ -227,11 +238,12 @@ static _Noreturn void become_rank(const Job *job, int rank, pid_t launcher)
     setenv("PP_RANK", number[1], 1);
     setenv("PP_RANKS", number[2], 1);
     arguments[0] = path;
-    memcpy(arguments + 1, job->options, (size_t)job->option_count * sizeof *arguments);
+    memcpy(arguments + 1, job->options,
+           (size_t)job->option_count * sizeof *arguments);
     execv(path, arguments);
     if (!atomic_exchange(&job->control->failing, 1)) {
-        snprintf(job->control->reason, sizeof job->control->reason, "cannot start rank %d: %s: %s",
-                 rank, path, strerror(errno));
+        snprintf(job->control->reason, sizeof job->control->reason,
+                 "cannot start rank %d: %s: %s", rank, path, strerror(errno));
         atomic_store(&job->control->reason_is_written, 1);
     }
     _exit(127);
@@ -268,7 +280,8 @@ static void kill_all(Job *job)
 {
     signal_all(job, SIGKILL);
     for (int i = 0; i < job->ranks; i++) {
-        while (job->rank[i].pid > 0 && waitpid(job->rank[i].pid, NULL, 0) < 0 && errno == EINTR)
+        while (job->rank[i].pid > 0 && waitpid(job->rank[i].pid, NULL, 0) < 0 &&
+               errno == EINTR)
             continue;
         job->rank[i].pid = 0;
     }
@@ -294,7 +307,8 @@ static void start_ranks(Job *job)
     }
 }
 
-/* Collects the ranks that have left. Returns one that should not have, the killed first, or -1. */
+/* Collects the ranks that have left. Returns one that should not have, the
+ * killed first, or -1. */
 static int find_dead(Job *job)
 {
     int dead = -1;
@@ -303,9 +317,10 @@ static int find_dead(Job *job)
         if (rank->pid == 0 || waitpid(rank->pid, &rank->status, WNOHANG) <= 0)
             continue;
         rank->pid = 0;
-        int good = rank->status == 0 && atomic_load(&job->control->records[i].finished);
-        if (!good &&
-            (dead < 0 || (WIFSIGNALED(rank->status) && !WIFSIGNALED(job->rank[dead].status))))
+        int good = rank->status == 0 &&
+                   atomic_load(&job->control->records[i].finished);
+        if (!good && (dead < 0 || (WIFSIGNALED(rank->status) &&
+                                   !WIFSIGNALED(job->rank[dead].status))))
             dead = i;
     }
     return dead;
@@ -313,7 +328,8 @@ static int find_dead(Job *job)
 
 static void rest(int milliseconds)
 {
-    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    struct timespec time = {milliseconds / 1000,
+                            milliseconds % 1000 * 1000000L};
     while (nanosleep(&time, &time) != 0 && errno == EINTR)
         continue;
 }
@@ -324,7 +340,8 @@ static void tell_death(const Job *job, int dead)
     int status = job->rank[dead].status;
     char how[96], where[4 * TEXT];
     if (WIFSIGNALED(status)) {
-        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
         char *name = strchr(how, ',') + 2;
         *name = (char)tolower((unsigned char)*name);
     } else {
@@ -338,14 +355,16 @@ static void tell_death(const Job *job, int dead)
     tell_about_others(job, dead);
 }
 
-/* A rank that fails tells why before it leaves; one that is only killed cannot. */
+/* A rank that fails tells why before it leaves; one that is only killed
+ * cannot. */
 static int end_dead(Job *job, int dead)
 {
     const Control *control = job->control;
-    if (WIFEXITED(job->rank[dead].status) && WEXITSTATUS(job->rank[dead].status) == 2) {
+    if (WIFEXITED(job->rank[dead].status) &&
+        WEXITSTATUS(job->rank[dead].status) == 2) {
         rest(GRACE);
         kill_all(job);
-        return 2;                   // rank 0 has explained the options
+        return 2;  // rank 0 has explained the options
     }
     rest(GRACE);
     atomic_store(&job->control->abort, 1);
@@ -353,7 +372,8 @@ static int end_dead(Job *job, int dead)
     progress_break(&job->progress);
     if (atomic_load(&control->reason_is_written))
         fprintf(stderr, "pprun: error: %s\n", control->reason);
-    else if (job->rank[dead].status == 0 && !atomic_load(&control->records[dead].step))
+    else if (job->rank[dead].status == 0 &&
+             !atomic_load(&control->records[dead].step))
         fprintf(stderr, "pprun: rank %d left before the first step\n", dead);
     else
         tell_death(job, dead);
@@ -372,15 +392,16 @@ static void read_state(Rank *rank)
     if (file)
         fclose(file);
     text[length] = 0;
-    const char *after = strrchr(text, ')');     // the name may hold anything
+    const char *after = strrchr(text, ')');  // the name may hold anything
     unsigned long user, system;
-    if (after && sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                        &rank->state, &user, &system) == 3)
+    if (after &&
+        sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+               &rank->state, &user, &system) == 3)
         rank->ticks = user + system;
 }
 
-/* Signs of life: something was done, processor time was used, a rank is ready to run (R), waits
- * for a disk (D) or is held by a debugger (t). */
+/* Signs of life: something was done, processor time was used, a rank is ready
+ * to run (R), waits for a disk (D) or is held by a debugger (t). */
 static int shows_life(Job *job, int64_t elapsed)
 {
     uint32_t marks = 0;
@@ -394,8 +415,10 @@ static int shows_life(Job *job, int64_t elapsed)
         ticks += job->rank[i].ticks;
         life |= strchr("RDt", job->rank[i].state) != NULL;
     }
-    double used = (double)(ticks - job->ticks) / (double)sysconf(_SC_CLK_TCK) * 1e9;
-    life |= marks != job->marks || ticks < job->ticks || used > 0.1 * (double)elapsed;
+    double used = (double)(ticks - job->ticks) / (double)sysconf(_SC_CLK_TCK) *
+                  1e9;
+    life |= marks != job->marks || ticks < job->ticks ||
+            used > 0.1 * (double)elapsed;
     job->marks = marks;
     job->ticks = ticks;
     return life;
@@ -412,14 +435,16 @@ static int is_stalled(Job *job)
     return now - job->alive >= STALL * 1000000LL;
 }
 
-/* The rank that holds up the others: one that is stopped, or one that is not waiting for a rank. */
+/* The rank that holds up the others: one that is stopped, or one that is not
+ * waiting for a rank. */
 static int find_stalled(const Job *job)
 {
     for (int i = 0; i < job->ranks; i++)
         if (job->rank[i].pid > 0 && job->rank[i].state == 'T')
             return i;
     for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].pid > 0 && !atomic_load(&job->control->records[i].waiting))
+        if (job->rank[i].pid > 0 &&
+            !atomic_load(&job->control->records[i].waiting))
             return i;
     return -1;
 }
@@ -430,16 +455,21 @@ static int end_stalled(Job *job)
     char where[4 * TEXT];
     progress_break(&job->progress);
     if (stalled < 0) {
-        fprintf(stderr, "pprun: error: all ranks wait for each other, since %d s\n", STALL / 1000);
+        fprintf(stderr,
+                "pprun: error: all ranks wait for each other, since %d s\n",
+                STALL / 1000);
     } else {
         const RankRecord *record = &job->control->records[stalled];
         if (atomic_load(&record->waiting))
             name_wait(record, where, sizeof where);
         else
             name_action(record, where, sizeof where);
-        fprintf(stderr, "pprun: error: rank %d stalled %s: %s, nothing was done for %d s\n",
-                stalled, where, job->rank[stalled].state == 'T' ? "it is stopped" : "it sleeps",
-                STALL / 1000);
+        fprintf(
+            stderr,
+            "pprun: error: rank %d stalled %s: %s, nothing was done for %d s\n",
+            stalled, where,
+            job->rank[stalled].state == 'T' ? "it is stopped" : "it sleeps",
+            STALL / 1000);
     }
     tell_about_others(job, stalled);
     kill_all(job);
@@ -448,17 +478,19 @@ static int end_stalled(Job *job)
 
 /* ---- supervision ---- */
 
-/* See gate_of: all ranks end the step that the fastest has begun, and none begins another. */
+/* See gate_of: all ranks end the step that the fastest has begun, and none
+ * begins another. */
 static void ask_to_stop(Job *job)
 {
     atomic_ullong *gate = &job->control->gate;
     unsigned long long seen = atomic_load(gate);
-    while (!atomic_compare_exchange_weak(gate, &seen,
-                                         gate_of((uint32_t)(seen >> 32), (uint32_t)(seen >> 32))))
+    while (!atomic_compare_exchange_weak(
+        gate, &seen, gate_of((uint32_t)(seen >> 32), (uint32_t)(seen >> 32))))
         continue;
     job->progress.stop = (int)(seen >> 32);
     progress_break(&job->progress);
-    fprintf(stderr, "pprun: stopping after step %d; once more to kill\n", job->progress.stop);
+    fprintf(stderr, "pprun: stopping after step %d; once more to kill\n",
+            job->progress.stop);
 }
 
 /* The terminal stops only the group of pprun; the ranks have to be told. */
@@ -493,7 +525,8 @@ static int supervise(Job *job)
             ask_to_stop(job);
         if (job->interrupts > 1) {
             progress_break(&job->progress);
-            fprintf(stderr, "pprun: killed in step %d\n", job->progress.steps + 1);
+            fprintf(stderr, "pprun: killed in step %d\n",
+                    job->progress.steps + 1);
             kill_all(job);
             return 130;
         }

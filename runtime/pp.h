@@ -1,13 +1,15 @@
 /* pp.h: everything that a generated rank program may call.
  *
- * One process is one rank. Its program is static: every address is an offset into one arena, every
- * peer, shape and micro-batch number is a constant. The runtime only moves bytes and runs kernels.
+ * One process is one rank. Its program is static: every address is an offset
+ * into one arena, every peer, shape and micro-batch number is a constant. The
+ * runtime only moves bytes and runs kernels.
  *
  *     pp_start  ->  initialise  ->  { pp_next_step  warmup steady cooldown reduce update }  ->  pp_finish
  *
- * Any call that cannot succeed ends the process (exit 1) after it has told the launcher why, in one
- * line that names the rank, the action and the message; so none of them returns an error code.
- * Shapes are row-major; n = rows * seq of one micro-batch. Nothing is allocated after pp_start.
+ * Any call that cannot succeed ends the process (exit 1) after it has told the
+ * launcher why, in one line that names the rank, the action and the message; so
+ * none of them returns an error code. Shapes are row-major; n = rows * seq of
+ * one micro-batch. Nothing is allocated after pp_start.
  */
 #ifndef PP_H
 #define PP_H
@@ -58,11 +60,13 @@ typedef struct PpLink {         // one kind of message: activations into a chunk
 void pp_begin(const char *action, int micro);               // "2F", 3: this rank now computes 2F3
 void pp_end(void);                                          // the compute of the current action is done
 
-/* Messages from one rank to another are matched in order: the k-th send meets the k-th receive.
- * pp_send returns at once and the buffer must not be written until pp_wait; pp_recv blocks. */
+/* Messages from one rank to another are matched in order: the k-th send meets
+ * the k-th receive. pp_send returns at once and the buffer must not be written
+ * until pp_wait; pp_recv blocks. */
 void pp_send(const PpLink *link, int micro, const float *from);
 void pp_recv(const PpLink *link, int micro, float *to);
-/* Blocks until the peer has taken `taken` messages (1-based) of this step from this rank. */
+/* Blocks until the peer has taken `taken` messages (1-based) of this step from
+ * this rank. */
 void pp_wait(const PpLink *link, int micro, int taken);
 
 /* ---- collectives: every owner calls, in the same order ---- */
@@ -74,13 +78,15 @@ typedef struct PpTie {          // one tied parameter
     size_t floats;
 } PpTie;
 
-/* grads[i]: the gradients of this rank's own uses, in layer order. Afterwards grads[0] holds, on
- * every owner, ((use0 + use1) + use2) + ...: the same bits for any placement. */
+/* grads[i]: the gradients of this rank's own uses, in layer order. Afterwards
+ * grads[0] holds, on every owner, ((use0 + use1) + use2) + ...: the same bits
+ * for any placement. */
 void pp_reduce(const PpTie *tie, float *const grads[]);
 
 void pp_square(int parameter, const float *grad, size_t count);     // notes the sum of squares, in double
 float pp_clip(float limit);     // global norm over all parameters of all ranks; the factor min(1, limit / norm)
-/* losses[micro]: mean loss of each micro-batch. Adds them in order and reports the mean of the step. */
+/* losses[micro]: mean loss of each micro-batch. Adds them in order and reports
+ * the mean of the step. */
 void pp_loss(const float *losses, int microbatches);
 
 /* Token ids live in the arena too: 32-bit words, like its floats. */
@@ -98,18 +104,21 @@ void pp_number_targets(float *values, int micro);           // [rows x seq x tar
 
 /* ---- parameters ---- */
 
-/* Values depend on the seed, the name and the index alone, never on the rank. */
+/* Values depend on the seed, the name and the index alone, never on the
+ * rank. */
 void pp_normal(float *w, size_t count, const char *name, float deviation);
 void pp_fill(float *w, size_t count, float value);
-/* --save DIR: adds one parameter to this rank's safetensors file. columns = 0: one dimension. */
+/* --save DIR: adds one parameter to this rank's safetensors file. columns = 0:
+ * one dimension. */
 void pp_save(const char *name, const float *w, size_t rows, size_t columns);
 
-/* Learning rate of the current step: linear over `warmup` steps, then, if floor < 1, a cosine from
- * rate to floor * rate at the last step. */
+/* Learning rate of the current step: linear over `warmup` steps, then, if floor
+ * < 1, a cosine from rate to floor * rate at the last step. */
 float pp_rate(float rate, int warmup, float floor);
 typedef struct PpSgd { float rate, momentum, scale; } PpSgd;
 typedef struct PpAdamw { float rate, beta1, beta2, epsilon, scale; int step; } PpAdamw;      // step: 1-based
-/* The gradient is multiplied by scale; decay is decoupled (adamw) or added to the gradient (sgd). */
+/* The gradient is multiplied by scale; decay is decoupled (adamw) or added to
+ * the gradient (sgd). */
 void pp_sgd(float *w, const float *grad, float *velocity, size_t count, const PpSgd *h, float decay);
 void pp_adamw(float *w, const float *grad, float *mean, float *variance, size_t count, const PpAdamw *h,
               float decay);
@@ -130,7 +139,8 @@ void pp_embedding_weight(float *dweight, const int32_t *tokens, const float *dy,
 void pp_position_forward(float *y, const float *x, const float *weight, int n, int seq, int width);
 void pp_position_weight(float *dweight, const float *dy, int n, int seq, int width);
 
-/* y[n][out] = x[n][in] weight[out][in]^T + bias[out] ; bias, dbias may be NULL */
+/* y[n][out] = x[n][in] weight[out][in]^T + bias[out] ; bias, dbias may be
+ * NULL */
 void pp_linear_forward(float *y, const float *x, const float *weight, const float *bias, int n, int in, int out);
 void pp_linear_input(float *dx, const float *dy, const float *weight, const float *prev, int n, int in, int out);
 void pp_linear_weight(float *dweight, float *dbias, const float *x, const float *dy, int n, int in, int out);
@@ -150,22 +160,25 @@ void pp_relu_forward(float *y, const float *x, size_t count);
 void pp_relu_input(float *dx, const float *dy, const float *x, const float *prev, size_t count);
 void pp_add_forward(float *y, const float *a, const float *b, size_t count);
 
-/* x [n][3 width]: queries, keys, values; y [n][width]; scores are scaled by 1 / sqrt(width / heads).
- * No seq x seq matrix is stored: lse [n / seq][heads][seq] keeps the log of each row's sum of exp.
- * tmp: scratch of pp_attention_tmp(seq, width, heads) floats. */
+/* x [n][3 width]: queries, keys, values; y [n][width]; scores are scaled by 1 /
+ * sqrt(width / heads). No seq x seq matrix is stored: lse [n / seq][heads][seq]
+ * keeps the log of each row's sum of exp. tmp: scratch of pp_attention_tmp(seq,
+ * width, heads) floats. */
 void pp_attention_forward(float *y, float *lse, const float *x, float *tmp, int n, int seq, int width, int heads,
                           int causal);
 void pp_attention_input(float *dx, const float *dy, const float *x, const float *y, const float *lse, float *tmp,
                         const float *prev, int n, int seq, int width, int heads, int causal);
-/* tmp floats, the same for both: 5 * S * D + 96 * D + 64 * (S + 16), where S = (seq + 31) / 32 * 32 and
- * D = (width / heads + 31) / 32 * 32, in whole numbers */
+/* tmp floats, the same for both: 5 * S * D + 96 * D + 64 * (S + 16), where S =
+ * (seq + 31) / 32 * 32 and D = (width / heads + 31) / 32 * 32, in whole
+ * numbers */
 
-/* loss = mean over n of (lse - x[target]) ; lse [n] ; _input: dx = (softmax(x) - onehot) * scale, where
- * scale is 1 / (n * microbatches) */
+/* loss = mean over n of (lse - x[target]) ; lse [n] ; _input: dx = (softmax(x)
+ * - onehot) * scale, where scale is 1 / (n * microbatches) */
 void pp_cross_entropy_forward(float *loss, float *lse, const float *x, const int32_t *targets, int n, int width);
 void pp_cross_entropy_input(float *dx, const float *x, const float *lse, const int32_t *targets, int n, int width,
                             float scale);
-/* loss = mean over n * width of (x - t)^2 ; _input: dx = 2 (x - t) * scale / width */
+/* loss = mean over n * width of (x - t)^2 ; _input: dx = 2 (x - t) * scale /
+ * width */
 void pp_mse_forward(float *loss, const float *x, const float *targets, int n, int width);
 void pp_mse_input(float *dx, const float *x, const float *targets, int n, int width, float scale);
 

@@ -1,10 +1,11 @@
-/* progress.c: the steps of a run, read from the records of all ranks, as lines and a file.
+/* progress.c: the steps of a run, read from the records of all ranks, as lines
+ * and a file.
  *
  * A step is done when every rank has done it. Then
  *     loss    sums of all ranks that have one, over their micro-batches
  *     bubble  1 - (sum of the ranks' busy times) / (ranks * (last end - first begin))
- * On a terminal one line is rewritten; in a pipe there are at most some 50 lines, with
- * the first and the last. */
+ * On a terminal one line is rewritten; in a pipe there are at most some 50
+ * lines, with the first and the last. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
@@ -14,7 +15,10 @@
 
 #include "progress.h"
 
-enum { LINES = 48, REDRAW = 100 };      // lines in a pipe; ms between two on a terminal
+enum {
+    LINES = 48,
+    REDRAW = 100
+};  // lines in a pipe; ms between two on a terminal
 
 void progress_start(Progress *progress, int quiet, const char *losses)
 {
@@ -24,7 +28,8 @@ void progress_start(Progress *progress, int quiet, const char *losses)
         return;
     progress->losses = fopen(losses, "we");
     if (!progress->losses) {
-        fprintf(stderr, "pprun: error: cannot write %s: %s\n", losses, strerror(errno));
+        fprintf(stderr, "pprun: error: cannot write %s: %s\n", losses,
+                strerror(errno));
         exit(1);
     }
 }
@@ -56,7 +61,8 @@ static void print_rate(const Control *control, int steps, int64_t ns)
         numbers |= control->records[i].numbers;
     }
     if (rows > 0 && ns > 0)
-        printf("  %.0f %s/s", (double)rows * steps / ((double)ns / 1e9), numbers ? "rows" : "tok");
+        printf("  %.0f %s/s", (double)rows * steps / ((double)ns / 1e9),
+               numbers ? "rows" : "tok");
 }
 
 static void print_numbers(double loss, double norm)
@@ -72,11 +78,14 @@ static int planned_steps(const Progress *progress, const Control *control)
     return progress->stop > 0 ? progress->stop : control->steps;
 }
 
-/* Rates and bubble are of the steps since the last line; the time left is of all but the first. */
+/* Rates and bubble are of the steps since the last line; the time left is of
+ * all but the first. */
 static void print_line(Progress *progress, const Control *control)
 {
-    int total = planned_steps(progress, control), width = snprintf(NULL, 0, "%d", control->steps);
-    int fresh = progress->steps - progress->shown, from_second = progress->shown == 0;
+    int total = planned_steps(progress, control),
+        width = snprintf(NULL, 0, "%d", control->steps);
+    int fresh = progress->steps - progress->shown,
+        from_second = progress->shown == 0;
     if (progress->terminal)
         printf("\r\033[K");
     printf("step %*d/%d", width, progress->steps, control->steps);
@@ -84,15 +93,16 @@ static void print_line(Progress *progress, const Control *control)
     print_rate(control, fresh, progress->last - progress->shown_at);
     if (fresh > from_second)
         printf("  bubble %.1f %%",
-               100 * (progress->bubble - progress->shown_bubble) / (fresh - from_second));
+               100 * (progress->bubble - progress->shown_bubble) /
+                   (fresh - from_second));
     if (progress->steps == 1)
         printf("  (planned bubble %.1f %%)", 100 * control->bubble);
     else
         printf(" (planned %.1f %%)", 100 * control->bubble);
     if (progress->steps > 1) {
         printf("  ");
-        print_clock((progress->last - progress->second) / (progress->steps - 1) *
-                    (total - progress->steps));
+        print_clock((progress->last - progress->second) /
+                    (progress->steps - 1) * (total - progress->steps));
         printf(" left");
     }
     if (!progress->terminal)
@@ -106,7 +116,8 @@ static void print_line(Progress *progress, const Control *control)
 
 static int is_time_to_show(const Progress *progress, const Control *control)
 {
-    int total = planned_steps(progress, control), every = (control->steps + LINES - 1) / LINES;
+    int total = planned_steps(progress, control),
+        every = (control->steps + LINES - 1) / LINES;
     if (progress->quiet)
         return 0;
     if (progress->steps == 1 || progress->steps == total)
@@ -139,15 +150,18 @@ static void add_step(Progress *progress, const Control *control, int step)
     if (step == 1)
         progress->first = progress->shown_at = begin, progress->second = end;
     else if (end > begin)
-        progress->bubble += 1 - busy / ((double)control->ranks * (double)(end - begin));
+        progress->bubble += 1 - busy / ((double)control->ranks *
+                                        (double)(end - begin));
     if (progress->losses)
-        fprintf(progress->losses, "%d %.9g %.9g\n", step, progress->loss, progress->norm);
+        fprintf(progress->losses, "%d %.9g %.9g\n", step, progress->loss,
+                progress->norm);
 }
 
 static int step_is_done(const Control *control, int step)
 {
     for (int i = 0; i < control->ranks; i++) {
-        uint32_t done = atomic_load_explicit(&control->records[i].done.value, memory_order_acquire);
+        uint32_t done = atomic_load_explicit(&control->records[i].done.value,
+                                             memory_order_acquire);
         if ((int32_t)(done - (uint32_t)step) < 0)
             return 0;
     }
@@ -176,7 +190,8 @@ void progress_end(Progress *progress, const Control *control)
     int64_t ns = progress->last - progress->first;
     progress_break(progress);
     if (progress->losses && fclose(progress->losses) != 0)
-        fprintf(stderr, "pprun: error: the file of --losses is not complete: %s\n",
+        fprintf(stderr,
+                "pprun: error: the file of --losses is not complete: %s\n",
                 strerror(errno));
     if (progress->quiet)
         return;
@@ -194,10 +209,13 @@ void progress_end(Progress *progress, const Control *control)
         print_rate(control, progress->steps, ns);
     }
     if (progress->steps > 1)
-        printf("  bubble %.1f %% (planned %.1f %%)", 100 * progress->bubble / (progress->steps - 1),
+        printf("  bubble %.1f %% (planned %.1f %%)",
+               100 * progress->bubble / (progress->steps - 1),
                100 * control->bubble);
     putchar('\n');
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0 && control->ranks > CPU_COUNT(&cores))
-        printf("note: %d ranks share %d cores: the times say little about the schedule\n",
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0 &&
+        control->ranks > CPU_COUNT(&cores))
+        printf("note: %d ranks share %d cores: the times say little about the "
+               "schedule\n",
                control->ranks, CPU_COUNT(&cores));
 }

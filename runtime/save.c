@@ -1,12 +1,13 @@
-/* save.c: the parameters of a run as safetensors: one file per rank, and an index by rank 0.
+/* save.c: the parameters of a run as safetensors: one file per rank, and an
+ * index by rank 0.
  *
  *     DIR/gpt-rank0-of-2.safetensors     header length (8 bytes) | header (JSON) | float32 data
  *     DIR/gpt-rank1-of-2.safetensors
  *     DIR/model.safetensors.index.json   which file holds which parameter
  *
- * A file gets its name only when it is complete and on the disk (write, fsync, rename); the index
- * comes after all of them. Rank 0 knows only its own parameters, so it reads the names from the
- * headers. */
+ * A file gets its name only when it is complete and on the disk (write, fsync,
+ * rename); the index comes after all of them. Rank 0 knows only its own
+ * parameters, so it reads the names from the headers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -24,16 +25,16 @@ enum { PATH = 4096 };
 typedef struct Saved {
     const char *name;
     const float *values;
-    size_t rows, columns;           // columns 0: one dimension
+    size_t rows, columns;  // columns 0: one dimension
 } Saved;
 
-typedef struct Output {             // a file on its way
+typedef struct Output {  // a file on its way
     char path[PATH], draft[PATH + 8];
     FILE *stream;
 } Output;
 
 static struct {
-    Saved *list;                    // [parameters of the model]
+    Saved *list;  // [parameters of the model]
     int count;
 } saved;
 
@@ -71,8 +72,8 @@ static void sync_folder(Output *out)
 
 static void close_output(Output *out)
 {
-    if (fflush(out->stream) != 0 || fsync(fileno(out->stream)) != 0 || fclose(out->stream) != 0 ||
-        rename(out->draft, out->path) != 0)
+    if (fflush(out->stream) != 0 || fsync(fileno(out->stream)) != 0 ||
+        fclose(out->stream) != 0 || rename(out->draft, out->path) != 0)
         give_up(out);
     sync_folder(out);
 }
@@ -81,7 +82,8 @@ static void close_output(Output *out)
 
 static void shard_name(char *text, size_t size, int rank)
 {
-    snprintf(text, size, "%s-rank%d-of-%d.safetensors", pp_job.plan.name, rank, pp_job.plan.ranks);
+    snprintf(text, size, "%s-rank%d-of-%d.safetensors", pp_job.plan.name, rank,
+             pp_job.plan.ranks);
 }
 
 static void in_folder(char *path, const char *name)
@@ -95,7 +97,8 @@ static size_t value_count(const Saved *entry)
     return entry->rows * (entry->columns ? entry->columns : 1);
 }
 
-/* The JSON text of all parameters, padded with spaces so that the data begins at a multiple of 8 */
+/* The JSON text of all parameters, padded with spaces so that the data begins
+ * at a multiple of 8 */
 static char *make_header(size_t *length)
 {
     char *text = NULL;
@@ -103,11 +106,13 @@ static char *make_header(size_t *length)
     size_t at = 0;
     if (!out)
         pp_fail("out of memory");
-    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"step\":\"%d\"}", pp_job.step);
+    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"step\":\"%d\"}",
+            pp_job.step);
     for (int i = 0; i < saved.count; i++) {
         const Saved *entry = &saved.list[i];
         size_t end = at + value_count(entry) * sizeof(float);
-        fprintf(out, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", entry->name, entry->rows);
+        fprintf(out, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%zu", entry->name,
+                entry->rows);
         if (entry->columns)
             fprintf(out, ",%zu", entry->columns);
         fprintf(out, "],\"data_offsets\":[%zu,%zu]}", at, end);
@@ -136,7 +141,8 @@ static void write_shard(void)
     write_bytes(&out, prefix, sizeof prefix);
     write_bytes(&out, header, length);
     for (int i = 0; i < saved.count; i++)
-        write_bytes(&out, saved.list[i].values, value_count(&saved.list[i]) * sizeof(float));
+        write_bytes(&out, saved.list[i].values,
+                    value_count(&saved.list[i]) * sizeof(float));
     close_output(&out);
     free(header);
 }
@@ -160,9 +166,9 @@ static char *read_header(const char *path)
     return text;
 }
 
-/* Appends the parameters of one shard to the map. We wrote the header, so each begins
- * `},"NAME":{"dtype"` (the first after the metadata) and nothing in it is escaped. Returns their
- * bytes. */
+/* Appends the parameters of one shard to the map. We wrote the header, so each
+ * begins `},"NAME":{"dtype"` (the first after the metadata) and nothing in it
+ * is escaped. Returns their bytes. */
 static size_t index_shard(FILE *map, const char *file, char *header, int first)
 {
     size_t total = 0;
@@ -173,7 +179,8 @@ static size_t index_shard(FILE *map, const char *file, char *header, int first)
         if (!at)
             break;
         sscanf(at, "\"data_offsets\":[%zu,%zu", &begin, &stop);
-        fprintf(map, "%s\n    \"%.*s\": \"%s\"", first ? "" : ",", (int)(end - name), name, file);
+        fprintf(map, "%s\n    \"%.*s\": \"%s\"", first ? "" : ",",
+                (int)(end - name), name, file);
         first = 0;
         total += stop - begin;
     }
@@ -185,7 +192,8 @@ static void write_index(void)
     static Output out;
     char name[PATH / 2], path[PATH], *map = NULL, *head = NULL;
     size_t length = 0, total = 0, head_length = 0;
-    FILE *text = open_memstream(&map, &length), *top = open_memstream(&head, &head_length);
+    FILE *text = open_memstream(&map, &length),
+         *top = open_memstream(&head, &head_length);
     if (!text || !top)
         pp_fail("out of memory");
     for (int rank = 0; rank < pp_job.plan.ranks; rank++) {
@@ -195,7 +203,9 @@ static void write_index(void)
         total += index_shard(text, name, header, total == 0);
         free(header);
     }
-    fprintf(top, "{\n  \"metadata\": {\"total_size\": %zu},\n  \"weight_map\": {", total);
+    fprintf(top,
+            "{\n  \"metadata\": {\"total_size\": %zu},\n  \"weight_map\": {",
+            total);
     fclose(text);
     fclose(top);
     in_folder(out.path, "model.safetensors.index.json");
@@ -214,16 +224,19 @@ static void make_folders(const char *path)
 {
     char text[PATH];
     snprintf(text, sizeof text, "%s", path);
-    for (char *slash = strchr(text + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(text + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(text, 0777);          // if it fails, the last one does as well
+        mkdir(text, 0777);  // if it fails, the last one does as well
         *slash = '/';
     }
     if (mkdir(text, 0777) != 0 && errno != EEXIST)
-        pp_fail("cannot make the folder %s for --save: %s", path, strerror(errno));
+        pp_fail("cannot make the folder %s for --save: %s", path,
+                strerror(errno));
 }
 
-/* A folder that cannot be written is better found now than after the last step. */
+/* A folder that cannot be written is better found now than after the last
+ * step. */
 void pp_open_save(void)
 {
     struct stat state;
@@ -244,7 +257,8 @@ void pp_save(const char *name, const float *w, size_t rows, size_t columns)
     if (!pp_job.save)
         return;
     if (saved.count == pp_job.plan.parameters)
-        pp_fail("more parameters are saved than the model has (%d)", pp_job.plan.parameters);
+        pp_fail("more parameters are saved than the model has (%d)",
+                pp_job.plan.parameters);
     saved.list[saved.count++] = (Saved){name, w, rows, columns};
 }
 

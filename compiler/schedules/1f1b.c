@@ -4,7 +4,8 @@
  *     r1  .  F0 F1 .  B0 F2 B1 F3 ...       makespan (M + P - 1)(F + B), peak min(P - r, M)
  *     r2  .  .  F0 B0 F1 B1 F2 ...
  *
- * Rank r warms up with min(P - 1 - r, M) forwards, then alternates, then drains. */
+ * Rank r warms up with min(P - 1 - r, M) forwards, then alternates, then
+ * drains. */
 #include "compile.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
@@ -16,7 +17,8 @@ static double bubble(int stages, int microbatches, int virtuals)
 static void order(Program *p, int rank)
 {
     int microbatches = (int)p->set.microbatches.value;
-    int warmup = p->ranks - 1 - rank < microbatches ? p->ranks - 1 - rank : microbatches;
+    int warmup = p->ranks - 1 - rank < microbatches ? p->ranks - 1 - rank
+                                                    : microbatches;
     for (int m = 0; m < warmup; m++)
         forward(p, rank, rank, m);
     begin_steady(p, rank);
@@ -31,7 +33,8 @@ static void order(Program *p, int rank)
 
 const Schedule schedule_1f1b = {
     .name = "1f1b",
-    .summary = "one forward, one backward; activations of at most P micro-batches",
+    .summary =
+        "one forward, one backward; activations of at most P micro-batches",
     .chapter_bubble = "(P-1)/(M+P-1)",
     .bubble = bubble,
     .order = order,

@@ -4,7 +4,8 @@
  *     r1  .  F0 F1 F2 .  .  B0 B1 B2 .      makespan (M + P - 1)(F + B), peak M
  *     r2  .  .  F0 F1 F2 B0 B1 B2 .  .
  *
- * Backwards run 0 .. M-1, so that gradients are added in the same order as by every other schedule. */
+ * Backwards run 0 .. M-1, so that gradients are added in the same order as by
+ * every other schedule. */
 #include "compile.h"
 
 static double bubble(int stages, int microbatches, int virtuals)

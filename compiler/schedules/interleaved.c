@@ -1,21 +1,26 @@
-/* interleaved: 1F1B over v chunks per rank (Narayanan et al., arXiv 2104.04473, section 2.2).
+/* interleaved: 1F1B over v chunks per rank (Narayanan et al., arXiv 2104.04473,
+ * section 2.2).
  *
- * Forward k of a rank is the k-th entry of a table: groups of N micro-batches, and in each group all
- * of them through chunk 0, then all through chunk 1, ...; backward k is the same entry with the
- * chunks in reverse. Rank r warms up with 2 (P - 1 - r) + (v - 1) N forwards, then alternates.
+ * Forward k of a rank is the k-th entry of a table: groups of N micro-batches,
+ * and in each group all of them through chunk 0, then all through chunk 1, ...;
+ * backward k is the same entry with the chunks in reverse. Rank r warms up with
+ * 2 (P - 1 - r) + (v - 1) N forwards, then alternates.
  *
  *     v = 2, N = 2:   0F0 0F1 2F0 2F1 | 0F2 0F3 2F2 2F3
  *
- * makespan M v (F + B) + (P - 1)(F + B), in chunks; peak min(M v, 2 (P - 1 - r) + (v - 1) N + 1).
+ * makespan M v (F + B) + (P - 1)(F + B), in chunks; peak min(M v, 2 (P - 1 - r)
+ * + (v - 1) N + 1).
  *
- * M need not be a multiple of P. The makespan holds whenever N >= P and the last group is full or has
- * at least P micro-batches; the default N is the least such number, below 2 P, or M when M < P. With
- * v = 1 the warm-up is that of 1f1b, and so is all the rest. */
+ * M need not be a multiple of P. The makespan holds whenever N >= P and the
+ * last group is full or has at least P micro-batches; the default N is the
+ * least such number, below 2 P, or M when M < P. With v = 1 the warm-up is that
+ * of 1f1b, and so is all the rest. */
 #include "compile.h"
 
 static int group_size(const Program *p)
 {
-    int microbatches = (int)p->set.microbatches.value, group = (int)option(p, "group");
+    int microbatches = (int)p->set.microbatches.value,
+        group = (int)option(p, "group");
     if (group)
         return group;
     for (group = p->ranks; group < microbatches; group++)
@@ -32,7 +37,8 @@ static double bubble(int stages, int microbatches, int virtuals)
 /* Entry k of the table: which of the rank's chunks, and which micro-batch. */
 static void entry(const Program *p, int k, int *chunk, int *micro)
 {
-    int microbatches = (int)p->set.microbatches.value, virtuals = (int)p->set.virtuals.value;
+    int microbatches = (int)p->set.microbatches.value,
+        virtuals = (int)p->set.virtuals.value;
     int group = group_size(p), first = k / (group * virtuals) * group;
     int size = microbatches - first < group ? microbatches - first : group;
     int inside = k - first * virtuals;
@@ -51,14 +57,19 @@ static void backward_k(Program *p, int rank, int k)
 {
     int chunk, micro;
     entry(p, k, &chunk, &micro);
-    backward(p, rank, ((int)p->set.virtuals.value - 1 - chunk) * p->ranks + rank, micro);
+    backward(p, rank,
+             ((int)p->set.virtuals.value - 1 - chunk) * p->ranks + rank, micro);
 }
 
 static void order(Program *p, int rank)
 {
-    int virtuals = (int)p->set.virtuals.value, total = (int)p->set.microbatches.value * virtuals;
-    int factor = option(p, "warmup") ? (int)option(p, "warmup") : virtuals > 1 ? 2 : 1;
-    int warmup = factor * (p->ranks - 1 - rank) + (virtuals - 1) * group_size(p);
+    int virtuals = (int)p->set.virtuals.value,
+        total = (int)p->set.microbatches.value * virtuals;
+    int factor = option(p, "warmup") ? (int)option(p, "warmup")
+                 : virtuals > 1      ? 2
+                                     : 1;
+    int warmup = factor * (p->ranks - 1 - rank) +
+                 (virtuals - 1) * group_size(p);
     if (warmup > total)
         warmup = total;
     for (int k = 0; k < warmup; k++)
@@ -75,7 +86,8 @@ static void order(Program *p, int rank)
 
 const Schedule schedule_interleaved = {
     .name = "interleaved",
-    .summary = "1F1B over `virtual` chunks per rank; options group = N, warmup = 1 or 2",
+    .summary = "1F1B over `virtual` chunks per rank; options group = N, warmup "
+               "= 1 or 2",
     .many_chunks = true,
     .option = {"group", "warmup"},
     .chapter_bubble = "(P-1)/(Mv+P-1)",

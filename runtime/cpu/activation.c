@@ -33,17 +33,19 @@ void pp_relu_forward(Real *y, const Real *x, size_t count)
         y[i] = x[i] > 0 ? x[i] : 0;
 }
 
-void pp_relu_input(Real *dx, const Real *dy, const Real *x, const Real *prev, size_t count)
+void pp_relu_input(Real *dx, const Real *dy, const Real *x, const Real *prev,
+                   size_t count)
 {
 #pragma omp simd
     for (size_t i = 0; i < count; i++)
         dx[i] = (x[i] > 0 ? dy[i] : 0) + (prev ? prev[i] : 0);
 }
 
-/* 0.5 (1 + tanh(u)) is the logistic function of 2u, with u = sqrt(2/pi) x (1 + 0.044715 x^2). For a
- * large |x| it is 0 or 1 and its slope 0, also where exp overflows; only x^2 must stay finite, as
- * the derivative multiplies that 0 by it. */
-static const Real twice = (Real)1.5957691216057308;     // 2 sqrt(2/pi)
+/* 0.5 (1 + tanh(u)) is the logistic function of 2u, with u = sqrt(2/pi) x (1 +
+ * 0.044715 x^2). For a large |x| it is 0 or 1 and its slope 0, also where exp
+ * overflows; only x^2 must stay finite, as the derivative multiplies that 0 by
+ * it. */
+static const Real twice = (Real)1.5957691216057308;  // 2 sqrt(2/pi)
 static const Real cubic = (Real)0.044715;
 
 static inline Real gate(Real x)
@@ -58,9 +60,11 @@ void pp_gelu_forward(Real *y, const Real *x, size_t count)
         y[i] = x[i] * gate(x[i]);
 }
 
-/* In two passes over a block: as one loop, the chain of dependent operations is so long that the
- * processor cannot overlap two turns of it, and it takes almost twice as long. */
-void pp_gelu_input(Real *dx, const Real *dy, const Real *x, const Real *prev, size_t count)
+/* In two passes over a block: as one loop, the chain of dependent operations is
+ * so long that the processor cannot overlap two turns of it, and it takes
+ * almost twice as long. */
+void pp_gelu_input(Real *dx, const Real *dy, const Real *x, const Real *prev,
+                   size_t count)
 {
     enum { BLOCK = 256 };
     Real g[BLOCK];
@@ -74,7 +78,8 @@ void pp_gelu_input(Real *dx, const Real *dy, const Real *x, const Real *prev, si
             Real square = x[i] * x[i], on = g[i - first];
             square = square > 1000 ? 1000 : square;
             Real slope = twice * (1 + 3 * cubic * square);
-            dx[i] = dy[i] * (on + x[i] * on * (1 - on) * slope) + (prev ? prev[i] : 0);
+            dx[i] = dy[i] * (on + x[i] * on * (1 - on) * slope) +
+                    (prev ? prev[i] : 0);
         }
     }
 }

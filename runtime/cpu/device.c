@@ -1,15 +1,17 @@
 /* device.c: sets up the processor for one rank.
  *
- * Ranks are the parallelism, so a rank computes in one thread: oneDNN, which uses OpenMP, is told
- * so here once. Numbers below 1e-38 become zero: the moving averages of a parameter that is rarely
- * used decay into that range and stay there, and arithmetic on them is a hundred times slower. */
+ * Ranks are the parallelism, so a rank computes in one thread: oneDNN, which
+ * uses OpenMP, is told so here once. Numbers below 1e-38 become zero: the
+ * moving averages of a parameter that is rarely used decay into that range and
+ * stay there, and arithmetic on them is a hundred times slower. */
 #include "device.h"
 
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
-void omp_set_num_threads(int threads);      // libgomp's; clang has no omp.h of its own
+void omp_set_num_threads(
+    int threads);  // libgomp's; clang has no omp.h of its own
 
 void pp_device_start(void)
 {

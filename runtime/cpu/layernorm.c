@@ -1,7 +1,9 @@
-/* layernorm.c: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias, over each position's width.
+/* layernorm.c: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias, over
+ * each position's width.
  *
- * A position fits in the first-level cache, so reading it three times costs one trip to memory. The
- * variance is the mean square of the differences, which stays exact where the mean is large. */
+ * A position fits in the first-level cache, so reading it three times costs one
+ * trip to memory. The variance is the mean square of the differences, which
+ * stays exact where the mean is large. */
 #include "real.h"
 
 static Real variance_of(const Real *x, Real mean, int width)
@@ -18,8 +20,9 @@ static Real variance_of(const Real *x, Real mean, int width)
     return (sum_lanes(&lanes) + rest) / width;
 }
 
-void pp_layernorm_forward(Real *y, Real *stats, const Real *x, const Real *weight, const Real *bias,
-                          int n, int width)
+void pp_layernorm_forward(Real *y, Real *stats, const Real *x,
+                          const Real *weight, const Real *bias, int n,
+                          int width)
 {
     for (int i = 0; i < n; i++, x += width, y += width, stats += 2) {
         Real mean = real_sum(x, width) / width;
@@ -32,11 +35,14 @@ void pp_layernorm_forward(Real *y, Real *stats, const Real *x, const Real *weigh
     }
 }
 
-/* With h = (x - mean) scale and g = dy weight:  dx = scale (g - mean(g) - h mean(g h)) */
-void pp_layernorm_input(Real *dx, const Real *dy, const Real *x, const Real *stats,
-                        const Real *weight, const Real *prev, int n, int width)
+/* With h = (x - mean) scale and g = dy weight:  dx = scale (g - mean(g) - h
+ * mean(g h)) */
+void pp_layernorm_input(Real *dx, const Real *dy, const Real *x,
+                        const Real *stats, const Real *weight, const Real *prev,
+                        int n, int width)
 {
-    for (int i = 0; i < n; i++, x += width, dy += width, dx += width, stats += 2) {
+    for (int i = 0; i < n;
+         i++, x += width, dy += width, dx += width, stats += 2) {
         Real mean = stats[0], scale = stats[1], along = 0, across = 0;
 #pragma omp simd reduction(+ : along, across)
         for (int j = 0; j < width; j++) {
@@ -50,13 +56,14 @@ void pp_layernorm_input(Real *dx, const Real *dy, const Real *x, const Real *sta
 #pragma omp simd
         for (int j = 0; j < width; j++) {
             Real h = (x[j] - mean) * scale;
-            dx[j] = scale * (dy[j] * weight[j] - along - h * across) + (add ? add[j] : 0);
+            dx[j] = scale * (dy[j] * weight[j] - along - h * across) +
+                    (add ? add[j] : 0);
         }
     }
 }
 
-void pp_layernorm_weight(Real *dweight, Real *dbias, const Real *dy, const Real *x,
-                         const Real *stats, int n, int width)
+void pp_layernorm_weight(Real *dweight, Real *dbias, const Real *dy,
+                         const Real *x, const Real *stats, int n, int width)
 {
     for (int i = 0; i < n; i++, x += width, dy += width, stats += 2) {
         Real mean = stats[0], scale = stats[1];

@@ -1,7 +1,8 @@
 /* loss.c: cross entropy and mean squared error.
  *
- * The sum of a row of exponentials is kept in lanes, which compilers turn into vectors; the sum
- * over positions is kept in double, as it has thousands of terms of one sign. */
+ * The sum of a row of exponentials is kept in lanes, which compilers turn into
+ * vectors; the sum over positions is kept in double, as it has thousands of
+ * terms of one sign. */
 #include "real.h"
 
 static Real log_sum_exp(const Real *x, int width)
@@ -19,8 +20,8 @@ static Real log_sum_exp(const Real *x, int width)
     return top + real_log(sum_lanes(&lanes) + rest);
 }
 
-void pp_cross_entropy_forward(Real *loss, Real *lse, const Real *x, const int32_t *targets, int n,
-                              int width)
+void pp_cross_entropy_forward(Real *loss, Real *lse, const Real *x,
+                              const int32_t *targets, int n, int width)
 {
     double sum = 0;
     for (int i = 0; i < n; i++, x += width) {
@@ -30,8 +31,9 @@ void pp_cross_entropy_forward(Real *loss, Real *lse, const Real *x, const int32_
     *loss = (Real)(sum / n);
 }
 
-void pp_cross_entropy_input(Real *dx, const Real *x, const Real *lse, const int32_t *targets, int n,
-                            int width, Real scale)
+void pp_cross_entropy_input(Real *dx, const Real *x, const Real *lse,
+                            const int32_t *targets, int n, int width,
+                            Real scale)
 {
     for (int i = 0; i < n; i++, x += width, dx += width) {
         Real shift = lse[i];
@@ -42,7 +44,8 @@ void pp_cross_entropy_input(Real *dx, const Real *x, const Real *lse, const int3
     }
 }
 
-void pp_mse_forward(Real *loss, const Real *x, const Real *targets, int n, int width)
+void pp_mse_forward(Real *loss, const Real *x, const Real *targets, int n,
+                    int width)
 {
     size_t count = (size_t)n * (size_t)width;
     double sum = 0;
@@ -54,7 +57,8 @@ void pp_mse_forward(Real *loss, const Real *x, const Real *targets, int n, int w
     *loss = (Real)(sum / (double)count);
 }
 
-void pp_mse_input(Real *dx, const Real *x, const Real *targets, int n, int width, Real scale)
+void pp_mse_input(Real *dx, const Real *x, const Real *targets, int n,
+                  int width, Real scale)
 {
     size_t count = (size_t)n * (size_t)width;
     Real factor = 2 * scale / width;

@@ -1,8 +1,9 @@
 /* random.c: the initial values of parameters.
  *
- * A value is a function of the seed, the parameter's name and its own index, and of nothing before
- * it: any rank makes the same parameter. The counter goes through the mixing step of SplitMix64
- * (Steele, Lea and Flood 2014); Box-Muller turns two of its numbers into two normal ones. */
+ * A value is a function of the seed, the parameter's name and its own index,
+ * and of nothing before it: any rank makes the same parameter. The counter goes
+ * through the mixing step of SplitMix64 (Steele, Lea and Flood 2014); Box-
+ * Muller turns two of its numbers into two normal ones. */
 #include "device.h"
 #include "real.h"
 
@@ -15,7 +16,7 @@ static uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-static uint64_t hash_name(const char *name)     // FNV-1a
+static uint64_t hash_name(const char *name)  // FNV-1a
 {
     uint64_t hash = 0xcbf29ce484222325;
     for (; *name; name++)
@@ -23,7 +24,7 @@ static uint64_t hash_name(const char *name)     // FNV-1a
     return hash;
 }
 
-static double uniform(uint64_t key, uint64_t counter)   // in (0, 1]
+static double uniform(uint64_t key, uint64_t counter)  // in (0, 1]
 {
     uint64_t bits = mix(key + (counter + 1) * 0x9e3779b97f4a7c15);
     return (double)((bits >> 11) + 1) * 0x1p-53;

@@ -1,10 +1,12 @@
 /* real.h: the number type of the kernels, and its functions.
  *
- * The kernels are written once. The runtime uses them in float, with the prototypes of pp.h; a test
- * compiles them with PP_DOUBLE, where finite differences are sharp enough to judge a gradient.
+ * The kernels are written once. The runtime uses them in float, with the
+ * prototypes of pp.h; a test compiles them with PP_DOUBLE, where finite
+ * differences are sharp enough to judge a gradient.
  *
- * real_exp is ours because a loop that calls libm's is not vectorised. It is branch-free and spells
- * its fused operations, so a value has the same bits in a vector lane and in the rest of a loop. */
+ * real_exp is ours because a loop that calls libm's is not vectorised. It is
+ * branch-free and spells its fused operations, so a value has the same bits in
+ * a vector lane and in the rest of a loop. */
 #ifndef REAL_H
 #define REAL_H
 
@@ -80,9 +82,10 @@ static inline float power_of_two(int32_t n)     // -126 .. 127
     return x;
 }
 
-/* exp(x) = 2^n exp(r), r = x - n log 2 in -0.35 .. 0.35; about 1 ulp. The polynomial is that of
- * Cephes (expf.c). Below -104 the result is 0; above 88.73 it is infinite, as n stops at 129 and r
- * grows instead; NaN stays NaN. */
+/* exp(x) = 2^n exp(r), r = x - n log 2 in -0.35 .. 0.35; about 1 ulp. The
+ * polynomial is that of Cephes (expf.c). Below -104 the result is 0; above
+ * 88.73 it is infinite, as n stops at 129 and r grows instead; NaN stays
+ * NaN. */
 static inline Real real_exp(Real x)
 {
     const float magic = 0x1.8p23f;              // adding it rounds to an integer, in the low bits
@@ -111,9 +114,10 @@ static inline Real real_exp(Real x)
 
 #endif
 
-/* One vector register of AVX-512; compilers make two or four smaller ones of it elsewhere. Sums
- * over a row use it because the order of the additions is then ours, and because the loops that
- * compilers make of a plain sum end in a chain of 16 additions. */
+/* One vector register of AVX-512; compilers make two or four smaller ones of it
+ * elsewhere. Sums over a row use it because the order of the additions is then
+ * ours, and because the loops that compilers make of a plain sum end in a chain
+ * of 16 additions. */
 enum { LANES = 64 / sizeof(Real) };
 typedef Real Lanes __attribute__((vector_size(64), aligned(sizeof(Real)), may_alias));
 typedef Bits Mask __attribute__((vector_size(64)));
@@ -148,8 +152,9 @@ static inline Real larger(Real a, Real b)
     return a > b ? a : b;
 }
 
-/* The largest of count >= 1 values, also in lanes: compilers vectorise a single running maximum
- * only when they may forget about NaN. The mask is all ones where the new value is larger. */
+/* The largest of count >= 1 values, also in lanes: compilers vectorise a single
+ * running maximum only when they may forget about NaN. The mask is all ones
+ * where the new value is larger. */
 static inline Real real_max(const Real *x, int count)
 {
     Lanes lanes = x[0] - (Lanes){0};

@@ -1,7 +1,8 @@
 /* control.h: the memory that the launcher and the ranks of one machine share.
  *
- * One memfd holds everything. The launcher makes it as long as `Control` and hands its number to
- * the ranks (PP_FD). The ranks say what they need, the last of them grows the file, and all map it:
+ * One memfd holds everything. The launcher makes it as long as `Control` and
+ * hands its number to the ranks (PP_FD). The ranks say what they need, the last
+ * of them grows the file, and all map it:
  *
  *      Control | records[ranks] || squares[parameters] | meets[from][to] | offsets[rank][uses] |
  *     |<- launcher and ranks -->|| queues[from][to]    | arena of rank 0 | arena of rank 1 | ...
@@ -11,11 +12,13 @@
  *         sent 3  taken 1  ring [ - | where, length | where, length | - ]   (places: in arena 0)
  *     The receiver copies from the sender's arena into its own: no message is ever stored twice.
  *
- * The idea: every word that somebody waits for is a 32-bit counter that only grows (modulo 2^32),
- * has one writer, and is compared by signed difference. Whoever reads a counter that is high enough
- * (acquire) sees all that its writer wrote before raising it (release).
+ * The idea: every word that somebody waits for is a 32-bit counter that only
+ * grows (modulo 2^32), has one writer, and is compared by signed difference.
+ * Whoever reads a counter that is high enough (acquire) sees all that its
+ * writer wrote before raising it (release).
  *
- * The text fields are for reports only: the launcher may read one while it is being written. */
+ * The text fields are for reports only: the launcher may read one while it is
+ * being written. */
 #ifndef PP_CONTROL_H
 #define PP_CONTROL_H
 
@@ -92,9 +95,10 @@ typedef struct Control {
     RankRecord records[];
 } Control;
 
-/* A step may start only while it is <= last. Both halves change in one atomic exchange, so when the
- * launcher sets last = started no rank is beyond it and every rank will still run up to it: all
- * stop after the same step, whatever their speed. */
+/* A step may start only while it is <= last. Both halves change in one atomic
+ * exchange, so when the launcher sets last = started no rank is beyond it and
+ * every rank will still run up to it: all stop after the same step, whatever
+ * their speed. */
 static inline uint64_t gate_of(uint32_t started, uint32_t last)
 {
     return (uint64_t)started << 32 | last;
@@ -112,7 +116,8 @@ static inline int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Returns when woken, when *word is not `seen`, after a signal, or after the time: look again. */
+/* Returns when woken, when *word is not `seen`, after a signal, or after the
+ * time: look again. */
 static inline void futex_wait(atomic_uint *word, uint32_t seen, int milliseconds)
 {
     struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
@@ -124,10 +129,11 @@ static inline void futex_wake(atomic_uint *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* The raiser writes `value`, then reads `sleepers`; the sleeper writes `sleepers`, then reads
- * `value` (the kernel does, before it sleeps). All four are sequentially consistent, so one of the
- * two sees the other: no wake is lost, and none is made in vain: a message between ranks that spin
- * takes 0.4 us, with a wake for each 32 us. */
+/* The raiser writes `value`, then reads `sleepers`; the sleeper writes
+ * `sleepers`, then reads `value` (the kernel does, before it sleeps). All four
+ * are sequentially consistent, so one of the two sees the other: no wake is
+ * lost, and none is made in vain: a message between ranks that spin takes 0.4
+ * us, with a wake for each 32 us. */
 static inline void raise_counter(Counter *counter)
 {
     atomic_fetch_add(&counter->value, 1);

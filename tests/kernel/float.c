@@ -1,9 +1,11 @@
-/* float.c: are the kernels right in float, at the edges, and the same at any address?
+/* float.c: are the kernels right in float, at the edges, and the same at any
+ * address?
  *
- * Each op is compared with the obvious loops in double, on the same float inputs. The gradients
- * themselves are judged by finite_difference.c; here the forward passes, the extreme values, the
- * optimizers over ten steps, and the two promises that training relies on: _weight adds to what is
- * there, and the same inputs give the same bits wherever they lie. */
+ * Each op is compared with the obvious loops in double, on the same float
+ * inputs. The gradients themselves are judged by finite_difference.c; here the
+ * forward passes, the extreme values, the optimizers over ten steps, and the
+ * two promises that training relies on: _weight adds to what is there, and the
+ * same inputs give the same bits wherever they lie. */
 #include "../../runtime/cpu/device.h"
 #include "../../runtime/cpu/real.h"
 #include "../../runtime/fail.h"
@@ -25,8 +27,9 @@ _Noreturn void pp_fail(const char *format, ...)
 
 static void report(const char *name, double error, double tolerance)
 {
-    int good = error <= tolerance;      // not so when it is not a number
-    printf("%-34s error %.1e, allowed %.1e%s\n", name, error, tolerance, good ? "" : "  FAILED");
+    int good = error <= tolerance;  // not so when it is not a number
+    printf("%-34s error %.1e, allowed %.1e%s\n", name, error, tolerance,
+           good ? "" : "  FAILED");
     passed += good;
     failed += !good;
 }
@@ -59,7 +62,7 @@ static double difference(const float *got, const double *want, size_t count)
 
 /* ---- exp ---- */
 
-static double exp_error(float x)        // in units of the last place
+static double exp_error(float x)  // in units of the last place
 {
     double want = exp((double)x);
     double unit = fmax(ldexp(1, ilogb(want) - 23), 0x1p-149);
@@ -72,9 +75,11 @@ static void check_exp(void)
     for (float x = -103.9f; x < 88.7f; x += 1e-4f)
         most = fmax(most, exp_error(x));
     report("exp, in units of the last place", most, 1.5);
-    int good = real_exp(0) == 1 && real_exp(-INFINITY) == 0 && real_exp(-105) == 0 &&
-               real_exp(-3e38f) == 0 && isinf(real_exp(88.8f)) && isinf(real_exp(INFINITY)) &&
-               isinf(real_exp(3e38f)) && isnan(real_exp(NAN)) && real_exp(88.7f) < INFINITY;
+    int good = real_exp(0) == 1 && real_exp(-INFINITY) == 0 &&
+               real_exp(-105) == 0 && real_exp(-3e38f) == 0 &&
+               isinf(real_exp(88.8f)) && isinf(real_exp(INFINITY)) &&
+               isinf(real_exp(3e38f)) && isnan(real_exp(NAN)) &&
+               real_exp(88.7f) < INFINITY;
     report("exp at its ends", !good, 0);
 
     int same = 1;
@@ -94,7 +99,8 @@ static void check_exp(void)
 
 static double gelu(double x)
 {
-    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    return 0.5 * x *
+           (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
 static void check_gelu(void)
@@ -107,7 +113,8 @@ static void check_gelu(void)
     pp_gelu_forward(c, a, COUNT);
     report("gelu", difference(c, wanted, COUNT), 1e-7);
 
-    float x[] = {-1e30f, -1e4f, -31, 31, 1e4f, 1e30f}, one[] = {1, 1, 1, 1, 1, 1}, y[6], dx[6];
+    float x[] = {-1e30f, -1e4f, -31, 31, 1e4f, 1e30f},
+          one[] = {1, 1, 1, 1, 1, 1}, y[6], dx[6];
     pp_gelu_forward(y, x, 6);
     pp_gelu_input(dx, one, x, NULL, 6);
     int good = 1;
@@ -131,13 +138,14 @@ static void check_layernorm(void)
         for (int j = 0; j < WIDTH; j++)
             variance += pow(a[i * WIDTH + j] - mean, 2) / WIDTH;
         for (int j = 0; j < WIDTH; j++)
-            wanted[i * WIDTH + j] =
-                (a[i * WIDTH + j] - mean) / sqrt(variance + 1e-5) * w[j] + bias[j];
+            wanted[i * WIDTH + j] = (a[i * WIDTH + j] - mean) /
+                                        sqrt(variance + 1e-5) * w[j] +
+                                    bias[j];
     }
     pp_layernorm_forward(c, stats, a, w, bias, N, WIDTH);
     report("layernorm", difference(c, wanted, N * WIDTH), 2e-6);
 
-    pp_fill(a, WIDTH, 1.7f);            // the mean's last bit counts 316 fold
+    pp_fill(a, WIDTH, 1.7f);  // the mean's last bit counts 316 fold
     pp_layernorm_forward(c, stats, a, w, bias, 1, WIDTH);
     for (int j = 0; j < WIDTH; j++)
         wanted[j] = bias[j];
@@ -190,8 +198,10 @@ static void check_linear_weight(void)
     }
     pp_linear_weight(c, dbias, b, d, N, IN, OUT);
     pp_linear_weight(c, dbias, b, d, N, IN, OUT);
-    report("linear weight, twice, is added", difference(c, wanted, OUT * IN), 2e-6);
-    report("linear bias, twice, is added", difference(dbias, wanted_bias, OUT), 2e-6);
+    report("linear weight, twice, is added", difference(c, wanted, OUT * IN),
+           2e-6);
+    report("linear bias, twice, is added", difference(dbias, wanted_bias, OUT),
+           2e-6);
 }
 
 /* ---- attention ---- */
@@ -205,12 +215,14 @@ static void naive_attention(const float *x, Shape s)
     int size = s.width / s.heads, row = 3 * s.width;
     double *p = calloc((size_t)s.seq, sizeof *p);
     for (int i = 0; i < s.rows * s.seq * s.heads; i++) {
-        int position = i / s.heads, head = i % s.heads, query = position % s.seq;
+        int position = i / s.heads, head = i % s.heads,
+            query = position % s.seq;
         int first = position - query, count = s.causal ? query + 1 : s.seq;
         const float *q = x + (size_t)position * row + head * size;
         double top = -1e300, sum = 0;
         for (int k = 0; k < count; k++) {
-            const float *key = x + (size_t)(first + k) * row + s.width + head * size;
+            const float *key = x + (size_t)(first + k) * row + s.width +
+                               head * size;
             p[k] = 0;
             for (int j = 0; j < size; j++)
                 p[k] += (double)q[j] * key[j] / sqrt(size);
@@ -222,7 +234,9 @@ static void naive_attention(const float *x, Shape s)
         for (int j = 0; j < size; j++) {
             y[j] = 0;
             for (int k = 0; k < count; k++)
-                y[j] += p[k] / sum * x[(size_t)(first + k) * row + 2 * s.width + head * size + j];
+                y[j] += p[k] / sum *
+                        x[(size_t)(first + k) * row + 2 * s.width +
+                          head * size + j];
         }
     }
     free(p);
@@ -231,7 +245,8 @@ static void naive_attention(const float *x, Shape s)
 /* The formula of pp.h: nothing behind it may be written. */
 static size_t attention_tmp(Shape s)
 {
-    size_t S = (size_t)(s.seq + 31) / 32 * 32, D = (size_t)(s.width / s.heads + 31) / 32 * 32;
+    size_t S = (size_t)(s.seq + 31) / 32 * 32,
+           D = (size_t)(s.width / s.heads + 31) / 32 * 32;
     return 5 * S * D + 96 * D + 64 * (S + 16);
 }
 
@@ -241,13 +256,15 @@ static void check_scratch(Shape s)
     float *behind = tmp + attention_tmp(s);
     pp_fill(behind, 4096, 42);
     pp_attention_forward(c, e, b, tmp, n, s.seq, s.width, s.heads, s.causal);
-    pp_attention_input(a, d, b, c, e, tmp, NULL, n, s.seq, s.width, s.heads, s.causal);
+    pp_attention_input(a, d, b, c, e, tmp, NULL, n, s.seq, s.width, s.heads,
+                       s.causal);
     for (int i = 0; i < 4096; i++)
         spoilt += behind[i] != 42;
     report("attention stays in its scratch", spoilt, 0);
 }
 
-static void check_attention(const char *name, Shape s, const float *x, double tolerance)
+static void check_attention(const char *name, Shape s, const float *x,
+                            double tolerance)
 {
     int n = s.rows * s.seq;
     naive_attention(x, s);
@@ -258,15 +275,20 @@ static void check_attention(const char *name, Shape s, const float *x, double to
 static void check_attentions(void)
 {
     check_attention("attention 1", (Shape){3, 1, 6, 2, 1}, b, 1e-6);
-    check_attention("attention 128, causal", (Shape){2, 128, 64, 2, 1}, b, 1e-6);
+    check_attention("attention 128, causal", (Shape){2, 128, 64, 2, 1}, b,
+                    1e-6);
     check_attention("attention 128", (Shape){2, 128, 64, 2, 0}, b, 1e-6);
-    check_attention("attention 77 of width 21, causal", (Shape){2, 77, 63, 3, 1}, b, 1e-6);
-    check_attention("attention 300 of width 48", (Shape){1, 300, 48, 1, 0}, b, 1e-6);
+    check_attention("attention 77 of width 21, causal",
+                    (Shape){2, 77, 63, 3, 1}, b, 1e-6);
+    check_attention("attention 300 of width 48", (Shape){1, 300, 48, 1, 0}, b,
+                    1e-6);
     check_scratch((Shape){2, 77, 63, 3, 0});
     check_scratch((Shape){1, 128, 64, 1, 1});
     memcpy(a, b, 64 * 96 * sizeof *a);
-    a[40 * 96] = a[20 * 96 + 32] = 1e3f;        // query 40 sees key 20 with a score near 1e6
-    check_attention("attention with a huge score", (Shape){1, 64, 32, 1, 1}, a, 1e-6);
+    a[40 * 96] = a[20 * 96 + 32] =
+        1e3f;  // query 40 sees key 20 with a score near 1e6
+    check_attention("attention with a huge score", (Shape){1, 64, 32, 1, 1}, a,
+                    1e-6);
 }
 
 /* ---- losses ---- */
@@ -282,7 +304,8 @@ static void check_losses(void)
         targets[i] = i * 5;
         for (int j = 0; j < WIDTH; j++) {
             total += exp((double)b[i * WIDTH + j]);
-            squares += pow((double)b[i * WIDTH + j] - d[i * WIDTH + j], 2) / (N * WIDTH);
+            squares += pow((double)b[i * WIDTH + j] - d[i * WIDTH + j], 2) /
+                       (N * WIDTH);
         }
         sum += (log(total) - b[i * WIDTH + targets[i]]) / N;
     }
@@ -295,7 +318,8 @@ static void check_losses(void)
     pp_cross_entropy_forward(&loss, lse, extreme, &target, 1, 3);
     report("cross entropy, logits of 1e4", fabs(loss - (2e4 + log(2))), 1e-2);
     pp_cross_entropy_input(dx, extreme, lse, &target, 1, 3, 1);
-    double want[] = {0.5, -1, 0.5};             // lse is a float near 1e4: its last bit is 1e-3
+    double want[] = {0.5, -1,
+                     0.5};  // lse is a float near 1e4: its last bit is 1e-3
     report("its gradient", difference(dx, want, 3), 1e-3);
 }
 
@@ -324,7 +348,11 @@ static void check_sgd(void)
 static void check_adamw(void)
 {
     static double mean[PARAMETERS], variance[PARAMETERS];
-    PpAdamw h = {.rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-8f, .scale = 0.25f};
+    PpAdamw h = {.rate = 0.01f,
+                 .beta1 = 0.9f,
+                 .beta2 = 0.95f,
+                 .epsilon = 1e-8f,
+                 .scale = 0.25f};
     for (int i = 0; i < PARAMETERS; i++)
         wanted[i] = a[i] = b[i];
     pp_zero(c, PARAMETERS);
@@ -358,7 +386,8 @@ static void check_normal(void)
     }
     report("normal: mean", fabs(mean) / 0.02, 0.01);
     report("normal: variance", fabs(square - 1), 0.02);
-    report("normal: a value is its index alone", memcmp(a, c, 7 * sizeof *a) != 0, 0);
+    report("normal: a value is its index alone",
+           memcmp(a, c, 7 * sizeof *a) != 0, 0);
     report("normal: names differ", memcmp(a, e, COUNT * sizeof *a) == 0, 0);
 }
 
@@ -366,8 +395,8 @@ static void check_normal(void)
 
 enum { SEQ = 33, WIDTH = 48, N = 2 * SEQ, OUT = 3 * WIDTH, SLOT = N * OUT };
 
-/* Runs a small layer with all buffers `shift` floats into their slots of memory; returns a hash of
- * every output byte. */
+/* Runs a small layer with all buffers `shift` floats into their slots of
+ * memory; returns a hash of every output byte. */
 static uint64_t run_at(float *memory, int shift)
 {
     float *slot[12];
@@ -375,10 +404,12 @@ static uint64_t run_at(float *memory, int shift)
         slot[i] = memory + (size_t)i * (SLOT + 1024) + shift * (i % 3 + 1);
         memcpy(slot[i], b + i * 1000, SLOT * sizeof *b);
     }
-    float *x = slot[0], *weight = slot[1], *y = slot[2], *z = slot[3], *lse = slot[4];
+    float *x = slot[0], *weight = slot[1], *y = slot[2], *z = slot[3],
+          *lse = slot[4];
     pp_linear_forward(y, x, weight, slot[5], N, WIDTH, OUT);
     pp_attention_forward(z, lse, y, tmp, N, SEQ, WIDTH, 3, 1);
-    pp_attention_input(slot[6], x, y, z, lse, tmp, slot[7], N, SEQ, WIDTH, 3, 1);
+    pp_attention_input(slot[6], x, y, z, lse, tmp, slot[7], N, SEQ, WIDTH, 3,
+                       1);
     pp_layernorm_forward(slot[8], slot[9], z, weight, weight + WIDTH, N, WIDTH);
     pp_layernorm_weight(slot[10], slot[10] + WIDTH, z, x, slot[9], N, WIDTH);
     pp_linear_weight(weight, slot[5], x, slot[6], N, WIDTH, OUT);
@@ -404,10 +435,12 @@ static void check_addresses(void)
 
 int main(void)
 {
-    a = numbers(MOST, "a"), b = numbers(MOST, "b"), c = numbers(MOST, "c"), d = numbers(MOST, "d");
-    e = numbers(MOST, "e"), w = numbers(MOST, "w"), bias = numbers(MOST, "bias");
+    a = numbers(MOST, "a"), b = numbers(MOST, "b"), c = numbers(MOST, "c"),
+    d = numbers(MOST, "d");
+    e = numbers(MOST, "e"), w = numbers(MOST, "w"),
+    bias = numbers(MOST, "bias");
     tmp = numbers(MOST, "tmp");
-    check_exp();                        // before denormal numbers are turned off
+    check_exp();  // before denormal numbers are turned off
     pp_device_start();
     check_gelu();
     check_layernorm();

@@ -1,10 +1,12 @@
-/* local.c: a rank program as pipec would write it, that checks every value the transport brings.
+/* local.c: a rank program as pipec would write it, that checks every value the
+ * transport brings.
  *
- * Compiled once per rank with -DRANK and -DRANKS. Values depend on (step, micro, sender, index),
- * so a message out of order, too early or overwritten too soon is seen at once. A check that fails
- * is a pp_fail. PP_WORK=US makes each action last so long, without using the processor; PP_HOLD=1
- * lets rank 1 rest for 5 s in its first action of step 3, as a rank that is stuck does; PP_SPIN=US
- * computes instead. */
+ * Compiled once per rank with -DRANK and -DRANKS. Values depend on (step,
+ * micro, sender, index), so a message out of order, too early or overwritten
+ * too soon is seen at once. A check that fails is a pp_fail. PP_WORK=US makes
+ * each action last so long, without using the processor; PP_HOLD=1 lets rank 1
+ * rest for 5 s in its first action of step 3, as a rank that is stuck does;
+ * PP_SPIN=US computes instead. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -15,14 +17,16 @@ _Noreturn void pp_fail(const char *format, ...);
 
 enum {
     MICROS = 16,
-    LENGTH = 3000,          // floats of a message
-    WEIGHTS = 5003,         // of the first tie; not divisible by anything
+    LENGTH = 3000,   // floats of a message
+    WEIGHTS = 5003,  // of the first tie; not divisible by anything
     NEXT = (RANK + 1) % RANKS,
     LAST = (RANK + RANKS - 1) % RANKS,
 };
 
 typedef struct Memory {
-    float out[2][LENGTH];   // two buffers, reused: the third message waits until the first is taken
+    float out
+        [2]
+        [LENGTH];  // two buffers, reused: the third message waits until the first is taken
     float back[2][LENGTH];
     float in[LENGTH];
     float tie[4][WEIGHTS];
@@ -50,8 +54,10 @@ static const PpJob job = {
              .vocabulary = 128},
 };
 
-static const PpLink to_next = {NEXT, LENGTH, "SEND_F"}, from_last = {LAST, LENGTH, "RECV_F"};
-static const PpLink to_last = {LAST, LENGTH, "SEND_B"}, from_next = {NEXT, LENGTH, "RECV_B"};
+static const PpLink to_next = {NEXT, LENGTH, "SEND_F"},
+                    from_last = {LAST, LENGTH, "RECV_F"};
+static const PpLink to_last = {LAST, LENGTH, "SEND_B"},
+                    from_next = {NEXT, LENGTH, "RECV_B"};
 
 static int step;
 
@@ -70,8 +76,8 @@ static void check(const float *x, int sender, int micro)
 {
     for (int i = 0; i < LENGTH; i++)
         if (x[i] != value(sender, micro, i))
-            pp_fail("message %d of rank %d: float %d is %g, not %g", micro, sender, i, (double)x[i],
-                    (double)value(sender, micro, i));
+            pp_fail("message %d of rank %d: float %d is %g, not %g", micro,
+                    sender, i, (double)x[i], (double)value(sender, micro, i));
 }
 
 static long setting(const char *name)
@@ -93,13 +99,14 @@ static void work(void)
         continue;
 }
 
-/* Forward to the next rank, backward to the last, as a pipeline of two messages in flight does. */
+/* Forward to the next rank, backward to the last, as a pipeline of two messages
+ * in flight does. */
 static void messages(Memory *m)
 {
     if (RANKS == 1)
         return;
     for (int i = 0; i < MICROS; i++) {
-        int both = RANKS == 2;      // NEXT is LAST: one queue for both kinds
+        int both = RANKS == 2;  // NEXT is LAST: one queue for both kinds
         if (i >= 2)
             pp_wait(&to_next, i - 2, both ? 2 * i - 3 : i - 1);
         pp_begin("0F", i);
@@ -122,13 +129,15 @@ static void messages(Memory *m)
     pp_wait(&to_last, MICROS - 1, RANKS == 2 ? 2 * MICROS : MICROS);
 }
 
-static float term(int use, int i)       // of sizes so different that the order of a sum shows
+static float term(int use,
+                  int i)  // of sizes so different that the order of a sum shows
 {
     static const float sizes[4] = {1.0f, 1e-4f, 3e3f, 7e-3f};
     return sizes[use] * (float)((i * 37 + use * 11 + step) % 101 - 50) * 1.37f;
 }
 
-/* Uses of rank 0, 1, 0 and the last: rank 0 owns two that are not neighbours. */
+/* Uses of rank 0, 1, 0 and the last: rank 0 owns two that are not
+ * neighbours. */
 static void ties(Memory *m)
 {
     static const int ranks[4] = {0, 1 % RANKS, 0, RANKS - 1};
@@ -149,7 +158,8 @@ static void ties(Memory *m)
     for (int i = 0; i < WEIGHTS; i++) {
         float sum = ((term(0, i) + term(1, i)) + term(2, i)) + term(3, i);
         if (grads[0][i] != sum)
-            pp_fail("tie: float %d is %.9g, not %.9g", i, (double)grads[0][i], (double)sum);
+            pp_fail("tie: float %d is %.9g, not %.9g", i, (double)grads[0][i],
+                    (double)sum);
     }
 }
 
@@ -180,7 +190,8 @@ static void clip(Memory *m)
         total += (double)LENGTH * (r + 1) * (r + 1) * step * step;
     float factor = pp_clip(1.0f), norm = (float)sqrt(total);
     if (factor != 1.0f / norm)
-        pp_fail("clip: the factor is %.9g, not %.9g", (double)factor, 1.0 / (double)norm);
+        pp_fail("clip: the factor is %.9g, not %.9g", (double)factor,
+                1.0 / (double)norm);
 }
 
 int main(int argc, char **argv)
@@ -200,7 +211,9 @@ int main(int argc, char **argv)
         if (RANK == RANKS - 1)
             pp_loss(losses, MICROS);
     }
-    pp_save(RANK == 0 ? "first.weight" : RANK == 1 ? "second.weight" : "last.bias", m->weight,
-            RANK == 2 ? LENGTH : LENGTH / 100, RANK == 2 ? 0 : 100);
+    pp_save(RANK == 0   ? "first.weight"
+            : RANK == 1 ? "second.weight"
+                        : "last.bias",
+            m->weight, RANK == 2 ? LENGTH : LENGTH / 100, RANK == 2 ? 0 : 100);
     return pp_finish();
 }
