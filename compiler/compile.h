@@ -312,6 +312,7 @@ typedef struct Place {          // one entry of all lists
 } Place;
 
 bool prove(Program *p);
+bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
 Cost cluster_cost(Program *p);                              // from the `cluster` block
 /* Most forwards of one rank whose backward has not ended, in chunks. */

@@ -608,5 +608,5 @@ bool memory(Program *p)
         place_rank(p, r);
         add_waits(p, r);
     }
-    return prove(p);
+    return prove(p) && prove_memory(p);
 }

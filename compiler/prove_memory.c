@@ -1,0 +1,184 @@
+/* prove_memory.c: the offsets that `memory` chose, looked at once more.
+ *
+ * Reads: lists, chunks, frames, blocks. Writes: nothing. Guarantees: whatever an
+ * action reads was written last by the action that made it; nothing is written
+ * over a buffer that was sent and may not have been taken.
+ *
+ * It does not believe the lifetimes of the blocks. It walks each rank's list and
+ * keeps the set of blocks whose bytes nobody has written over: a write puts its
+ * block in and throws out all that overlap it, a read must find its block. */
+#include "compile.h"
+
+typedef struct Flight {  // a sent block, until a WAIT covers it
+    int block, peer, index;
+} Flight;
+
+typedef struct Walk {
+    Program *p;
+    int rank, index;  // of the entry at hand
+    int *valid, valid_count;
+    Flight *flights;
+    int flight_count;
+} Walk;
+
+static bool overlap(const Block *a, const Block *b)
+{
+    return a->offset < b->offset + b->floats &&
+           b->offset < a->offset + a->floats;
+}
+
+static bool wrong(Walk *w, const char *what)
+{
+    error_plain(w->p, "rank %d, action %d: %s %s", w->rank, w->index,
+                action_text(w->p, w->p->lists[w->rank].at[w->index]), what);
+    return false;
+}
+
+static bool read(Walk *w, BlockKind kind, Action a)
+{
+    int block = find_block_of(w->p, kind, a.chunk, a.micro);
+    if (block < 0)
+        return true;
+    for (int i = 0; i < w->valid_count; i++)
+        if (w->valid[i] == block)
+            return true;
+    return wrong(w, "reads memory that was never written, or written over");
+}
+
+static bool write(Walk *w, BlockKind kind, Action a)
+{
+    Program *p = w->p;
+    int block = find_block_of(p, kind, a.chunk, a.micro), kept = 0;
+    if (block < 0)
+        return true;
+    const Block *b = &p->blocks[block];
+    if (b->offset + b->floats > p->arena_floats[w->rank])
+        return wrong(w, "writes behind the arena");
+    for (int i = 0; i < w->flight_count; i++) {
+        if (!overlap(&p->blocks[w->flights[i].block], b))
+            continue;
+        Action sent = p->lists[w->rank].at[w->flights[i].index];
+        return wrong(w, text_format(p->arena,
+                                    "writes over the buffer of %s, which rank "
+                                    "%d may not have taken",
+                                    action_text(p, sent), sent.peer));
+    }
+    for (int i = 0; i < w->valid_count; i++)
+        if (!overlap(&p->blocks[w->valid[i]], b))
+            w->valid[kept++] = w->valid[i];
+    w->valid_count = kept;
+    w->valid[w->valid_count++] = block;
+    return true;
+}
+
+/* A block that lies beside what lives all along; the two never meet. */
+static bool clear_of_lasting(Walk *w)
+{
+    const Program *p = w->p;
+    size_t lasting = 0;
+    for (int i = 0; i < p->block_count; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->rank != w->rank)
+            continue;
+        if (b->kind < BLOCK_KEEP && b->offset + b->floats > lasting)
+            lasting = b->offset + b->floats;
+        else if (b->kind >= BLOCK_KEEP && b->offset < lasting) {
+            error_plain(w->p, "rank %d: a block lies over the parameters",
+                        w->rank);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool forward_is_sound(Walk *w, Action a)
+{
+    if (a.chunk == 0 && !write(w, BLOCK_X, a))
+        return false;
+    return write(w, BLOCK_TARGETS, a) && read(w, BLOCK_X, a) &&
+           write(w, BLOCK_KEEP, a) && write(w, BLOCK_Y, a) &&
+           read(w, BLOCK_X, a);
+}
+
+/* x and y only count when backward reads them. dx may be dy itself. */
+static bool backward_is_sound(Walk *w, Action a)
+{
+    const Program *p = w->p;
+    const Frame *frame = &p->frames[a.chunk];
+    int dx = find_block_of(p, BLOCK_DX, a.chunk, a.micro);
+    int dy = find_block_of(p, BLOCK_DY, a.chunk, a.micro);
+    for (int twice = 0; twice < 2; twice++) {
+        if (!read(w, BLOCK_KEEP, a) || !read(w, BLOCK_DY, a) ||
+            !read(w, BLOCK_TARGETS, a) ||
+            (frame->x_backward && !read(w, BLOCK_X, a)) ||
+            (frame->y_backward && !read(w, BLOCK_Y, a)))
+            return false;
+        if (twice == 0 && dx != dy && !write(w, BLOCK_DX, a))
+            return false;
+    }
+    return true;
+}
+
+static bool send_is_sound(Walk *w, Action a)
+{
+    BlockKind kind = a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX;
+    if (!read(w, kind, a))
+        return false;
+    w->flights[w->flight_count++] = (Flight){
+        find_block_of(w->p, kind, a.chunk, a.micro), a.peer, w->index};
+    return true;
+}
+
+/* A WAIT covers its message and all earlier ones of the same queue. */
+static void wait(Walk *w, Action a)
+{
+    ActionKind sent = a.kind == ACT_WAIT_F ? ACT_SEND_F : ACT_SEND_B;
+    int until = -1, kept = 0;
+    for (int i = 0; i < w->flight_count; i++) {
+        Action other = w->p->lists[w->rank].at[w->flights[i].index];
+        if (other.kind == sent && other.chunk == a.chunk &&
+            other.micro == a.micro)
+            until = w->flights[i].index;
+    }
+    for (int i = 0; i < w->flight_count; i++)
+        if (w->flights[i].peer != a.peer || w->flights[i].index > until)
+            w->flights[kept++] = w->flights[i];
+    w->flight_count = kept;
+}
+
+static bool entry_is_sound(Walk *w, Action a)
+{
+    switch (a.kind) {
+    case ACT_F: return forward_is_sound(w, a);
+    case ACT_B: return backward_is_sound(w, a);
+    case ACT_RECV_F: return write(w, BLOCK_X, a);
+    case ACT_RECV_B: return write(w, BLOCK_DY, a);
+    case ACT_SEND_F:
+    case ACT_SEND_B: return send_is_sound(w, a);
+    case ACT_WAIT_F:
+    case ACT_WAIT_B: wait(w, a); return true;
+    case ACT_STEP:
+        return w->flight_count == 0 ||
+               wrong(w, "begins while a sent buffer may not have been taken");
+    default: return true;
+    }
+}
+
+bool prove_memory(Program *p)
+{
+    int longest = 0;
+    for (int r = 0; r < p->ranks; r++)
+        longest = p->lists[r].count > longest ? p->lists[r].count : longest;
+    size_t room = (size_t)(p->block_count + longest + 1);
+    int *valid = arena_take(p->arena, sizeof *valid * room);
+    Flight *flights = arena_take(p->arena, sizeof *flights * room);
+    for (int r = 0; r < p->ranks; r++) {
+        Walk w = {.p = p, .rank = r, .valid = valid, .flights = flights};
+        if (!clear_of_lasting(&w))
+            return false;
+        for (; w.index < p->lists[r].count; w.index++)
+            if (!entry_is_sound(&w, p->lists[r].at[w.index]))
+                return false;
+    }
+    return true;
+}

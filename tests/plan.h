@@ -1,0 +1,53 @@
+/* plan.h: a Program from text, for the tests that look inside. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "compile.h"
+
+#include <string.h>
+
+static char plan_said[1 << 16];  // what the passes said about the last plan
+
+static Program *open_plan(const char *text)
+{
+    Arena *arena = arena_open();
+    Program *p = arena_take(arena, sizeof *p);
+    memset(plan_said, 0, sizeof plan_said);
+    p->arena = arena;
+    p->diagnostics = fmemopen(plan_said, sizeof plan_said - 1, "w");
+    p->sources = arena_take(arena, sizeof *p->sources);
+    p->sources[0] = (Source){"test.pipe", text, (int)strlen(text)};
+    p->source_count = 1;
+    return p;
+}
+
+static void close_plan(Program *p)
+{
+    fclose(p->diagnostics);
+    arena_close(p->arena);
+}
+
+/* A chain of small layers, one per chunk: enough for any schedule. */
+static bool plan_chain(Program **out, int stages, int virtuals,
+                       int microbatches, const char *schedule_text)
+{
+    static char text[1024];
+    snprintf(text, sizeof text,
+             "model chain {\n"
+             "    input tokens[2] of 4\n"
+             "    e : embedding(4)\n"
+             "    h : linear(4) * %d\n"
+             "    loss : cross_entropy\n"
+             "}\n"
+             "pipeline {\n"
+             "    stages %d virtual %d microbatches %d\n"
+             "    schedule %s\n"
+             "}\n",
+             stages * virtuals > 1 ? stages * virtuals - 1 : 1, stages,
+             virtuals, microbatches, schedule_text);
+    Program *p = *out = open_plan(text);
+    return parse(p) && check(p) && graph(p) && partition(p) && schedule(p) &&
+           communicate(p);
+}
+
+#endif
