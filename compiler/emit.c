@@ -9,6 +9,7 @@
 #include "compile.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,11 +20,17 @@ static const char *const block_words[] = {"keep", "x", "y", "dy", "dx", "t"};
 
 /* ---- one call ---- */
 
+/* The shortest decimal that reads back as the same float. */
 static const char *real_text(Program *p, double number)
 {
-    char *text = text_format(p->arena, "%.9g", (double)(float)number);
-    return strpbrk(text, ".e") ? text_format(p->arena, "%sf", text)
-                               : text_format(p->arena, "%s.0f", text);
+    char text[32];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)(float)number);
+        if (strtof(text, NULL) == (float)number)
+            break;
+    }
+    return text_format(p->arena, "%s%s", text,
+                       strpbrk(text, ".e") ? "f" : ".0f");
 }
 
 static const char *arg_text(Program *p, const Arg *arg)

@@ -3,8 +3,8 @@
  *     rank 0 | F0  F1  F2  .   .   B0  -   F3 ...
  *
  * One column is one unit of the cost model, or, with modelled seconds, the
- * shortest action. A dash continues an action, a dot is idle time. Wide grids
- * are cut into bands of columns. */
+ * shortest action, or as long as it takes to fit. A dash continues an action, a
+ * dot is idle time. Wide grids are cut into bands of columns. */
 #include "compile.h"
 
 #include <string.h>
@@ -20,26 +20,36 @@ typedef struct Grid {
     int columns, cell;  // cell: characters, with the gap
 } Grid;
 
-static Grid make_grid(Program *p)
+static double shortest_action(const Program *p)
 {
-    Grid g = {.p = p, .unit = p->makespan};
-    size_t longest = 1;
+    double shortest = p->makespan;
     for (int c = 0; c < p->chunk_count; c++)
         for (int kind = ACT_F; kind <= ACT_B; kind++)
             if (p->cost.compute[kind][c] > 0 &&
-                p->cost.compute[kind][c] < g.unit)
-                g.unit = p->cost.compute[kind][c];
-    if (p->cost.unit)
-        g.unit = 1;
-    while (p->makespan / g.unit > MAX_COLUMNS)
-        g.unit *= 2;
-    g.columns = (int)(p->makespan / g.unit + 0.5);
-    longest = strlen(text_format(p->arena, "%d",
-                                 (int)p->set.microbatches.value - 1)) +
-              1;
+                p->cost.compute[kind][c] < shortest)
+                shortest = p->cost.compute[kind][c];
+    return shortest;
+}
+
+static int digits(int number)
+{
+    int count = 1;
+    for (; number > 9; number /= 10)
+        count++;
+    return count;
+}
+
+static Grid make_grid(Program *p, int bands)
+{
+    Grid g = {.p = p};
+    g.cell = 2 + digits((int)p->set.microbatches.value - 1);
     if (p->chunk_count > p->ranks)
-        longest += strlen(text_format(p->arena, "%d", p->chunk_count - 1));
-    g.cell = (int)longest + 1;
+        g.cell += digits(p->chunk_count - 1);
+    double most = bands ? bands * (BAND / g.cell) : MAX_COLUMNS;
+    g.unit = p->cost.unit ? 1 : shortest_action(p);
+    if (!p->cost.unit && p->makespan / g.unit > most)
+        g.unit = p->makespan / most;
+    g.columns = (int)(p->makespan / g.unit + 0.5);
     return g;
 }
 
@@ -116,7 +126,7 @@ static void print_band(const Grid *g, FILE *out, const char *margin, int marked,
 void timeline(Program *p, FILE *out, const char *margin, int marked,
               bool colour, int bands)
 {
-    Grid g = make_grid(p);
+    Grid g = make_grid(p, bands);
     int *cells = arena_take(p->arena, sizeof *cells * (size_t)(g.columns + 1));
     int per_band = BAND / g.cell > 0 ? BAND / g.cell : 1,
         total = (g.columns + per_band - 1) / per_band;
