@@ -341,7 +341,15 @@ typedef struct Frame {          // where a chunk's tensors lie inside its KEEP b
     bool x_backward, y_backward;        // backward reads the chunk's input, its output
 } Frame;
 
+typedef struct Item {           // something to place: alive over [first, last]
+    size_t floats, offset;
+    int first, last;
+    int id;
+} Item;
+
 bool memory(Program *p);
+size_t pack(Arena *arena, Item *items, int count);          // memory_place.c: fills the offsets, returns the height
+void place_blocks(Program *p);                              // memory_place.c: offsets of all blocks, then WAITs
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro);      // index; -1: there is none
 /* The parameter whose storage a rank uses for this one: itself, or the one that
  * it is tied to; -1: none. */

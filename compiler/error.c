@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_SHOWN = 200 };  // bytes of a source line that are printed
+enum {
+    LINE_SHOWN = 200,  // bytes of a source line that are printed
+    LONGEST = 40       // word that is compared with others
+};
 
 static int line_start(const Source *source, int at)
 {
@@ -37,14 +40,44 @@ const char *file_name(const Program *p)
     return slash ? slash + 1 : p->sources[0].name;
 }
 
-/* One printable character per column: control bytes and broken text must not
- * reach a terminal. */
-static void show_text(FILE *out, const char *text, int length)
+/* Bytes of the character at `text` if it is UTF-8 that a terminal shows as one
+ * column or so; 0: it is a control byte or broken. */
+static int shown_bytes(const char *text, int left)
 {
-    for (int i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)text[i];
-        fputc(c == '\t' ? ' ' : c < 32 || c > 126 ? '?' : c, out);
+    const unsigned char *c = (const unsigned char *)text;
+    int length = c[0] < 0x80   ? 1
+                 : c[0] < 0xc2 ? 0
+                 : c[0] < 0xe0 ? 2
+                 : c[0] < 0xf0 ? 3
+                 : c[0] < 0xf5 ? 4
+                               : 0;
+    if (length > left || c[0] < 32 || c[0] == 127)
+        return 0;
+    for (int i = 1; i < length; i++)
+        if (c[i] >> 6 != 2)
+            return 0;
+    return length == 2 && c[0] == 0xc2 && c[1] < 0xa0 ? 0 : length;
+}
+
+/* Prints [from, to), or `mark` once per column; control bytes and broken text
+ * must not reach a terminal. */
+static void show(FILE *out, const char *text, int from, int to, char mark)
+{
+    while (from < to) {
+        int bytes = shown_bytes(text + from, to - from);
+        if (mark)
+            fputc(mark, out);
+        else if (bytes)
+            fwrite(text + from, 1, (size_t)bytes, out);
+        else
+            fputc(text[from] == '\t' ? ' ' : '?', out);
+        from += bytes ? bytes : 1;
     }
+}
+
+static bool inside_character(const Source *source, int at)
+{
+    return at < source->length && (source->text[at] & 0xc0) == 0x80;
 }
 
 static void show_line(Program *p, Span at)
@@ -53,29 +86,44 @@ static void show_line(Program *p, Span at)
     int start = line_start(source, at.begin), end = start;
     while (end < source->length && source->text[end] != '\n')
         end++;
-    if (at.begin - start >
-        LINE_SHOWN / 2)  // a very long line: show the part that matters
-        start = at.begin - LINE_SHOWN / 2;
+    if (end > start && source->text[end - 1] == '\r')
+        end--;
+    if (at.begin - start > LINE_SHOWN / 2)
+        start = at.begin - LINE_SHOWN / 2;  // the part that matters
     if (end - start > LINE_SHOWN)
         end = start + LINE_SHOWN;
+    while (start < at.begin && inside_character(source, start))
+        start++;
+    while (end > at.begin + 1 && inside_character(source, end))
+        end--;
     int last = at.end < end ? at.end : end;
-    fprintf(p->diagnostics, "%5d | ", line_of(p, at));
-    show_text(p->diagnostics, source->text + start, end - start);
-    fprintf(p->diagnostics, "\n      | %*s^", at.begin - start, "");
-    for (int i = at.begin + 1; i < last; i++)
-        fputc('~', p->diagnostics);
+    if (at.source == 0)
+        fprintf(p->diagnostics, "%5d | ", line_of(p, at));
+    else
+        fprintf(p->diagnostics, "%5s | ", source->name);
+    show(p->diagnostics, source->text, start, end, 0);
+    fprintf(p->diagnostics, "\n      | ");
+    show(p->diagnostics, source->text, start, at.begin, ' ');
+    fputc('^', p->diagnostics);
+    show(p->diagnostics, source->text, at.begin + 1, last, '~');
     fputc('\n', p->diagnostics);
 }
 
 static void message(Program *p, Span at, const char *kind, const char *format,
                     va_list list)
 {
-    const Source *source = &p->sources[at.source];
-    fprintf(p->diagnostics, "%s:%d:%d: %s: ", source->name, line_of(p, at),
-            at.begin - line_start(source, at.begin) + 1, kind);
+    const Source *source = at.source < 0 ? NULL : &p->sources[at.source];
+    if (!source)
+        fprintf(p->diagnostics, "%s: %s: ", p->sources[0].name, kind);
+    else if (at.source == 0)
+        fprintf(p->diagnostics, "%s:%d:%d: %s: ", source->name, line_of(p, at),
+                at.begin - line_start(source, at.begin) + 1, kind);
+    else
+        fprintf(p->diagnostics, "command line: %s: ", kind);
     vfprintf(p->diagnostics, format, list);
     fputc('\n', p->diagnostics);
-    show_line(p, at);
+    if (source)
+        show_line(p, at);
 }
 
 void error_at(Program *p, Span at, const char *format, ...)
@@ -135,7 +183,6 @@ static int least(int a, int b)
 /* Levenshtein distance with one row; both words are short. */
 static int distance(const char *a, const char *b)
 {
-    enum { LONGEST = 40 };
     int la = (int)strlen(a), lb = (int)strlen(b), row[LONGEST + 1];
     if (la > LONGEST || lb > LONGEST)
         return LONGEST;
@@ -157,9 +204,13 @@ static int distance(const char *a, const char *b)
 const char *nearest(const char *word, const char *const *known, int count)
 {
     const char *best = NULL;
-    int best_distance = 1 + (int)strlen(word) / 3;
+    int length = (int)strlen(word), best_distance = 1 + length / 3;
+    if (length > LONGEST)
+        return NULL;
     for (int i = 0; i < count; i++) {
         int d = distance(word, known[i]);
+        if (d >= length)
+            continue;  // nothing in common
         if (d < best_distance || (d == best_distance && !best)) {
             best = known[i];
             best_distance = d;

@@ -25,7 +25,8 @@ typedef struct Lowerer {
     const char **parameter;  // [parameter] its constant, on this rank
     const char **gradient;   // [parameter] of the use
     const char **moment[2];  // [parameter]
-    int *sent;               // [peer] messages so far in this step
+    int *slots;              // see slot_constant
+    int *sent;               // [cell] ordinal of SEND_F, then of SEND_B
 } Lowerer;
 
 /* ---- names ---- */
@@ -292,8 +293,26 @@ static const char *block_shape(Program *p, const Block *b)
     }
 }
 
-/* One constant per place; its comment lists the micro-batches that pass through
- * it. */
+/* Constants of the blocks: index + 1 by kind, chunk and slot. */
+static int *slot_constant(const Lowerer *w, const Block *b)
+{
+    const Program *p = w->p;
+    size_t kind = (size_t)(b->kind - BLOCK_KEEP);
+    return &w->slots[(kind * (size_t)p->chunk_count + (size_t)b->chunk) *
+                         (size_t)p->set.microbatches.value +
+                     (size_t)b->slot];
+}
+
+/* The comment of a place lists the micro-batches that pass through it. */
+static void add_micro(Program *p, Constant *place, int micro)
+{
+    size_t length = strlen(place->comment);
+    if (length < 60)
+        place->comment = text_format(p->arena, "%s %d", place->comment, micro);
+    else if (place->comment[length - 1] != '.')
+        place->comment = text_format(p->arena, "%s ...", place->comment);
+}
+
 static void name_blocks(Lowerer *w)
 {
     Program *p = w->p;
@@ -303,28 +322,15 @@ static void name_blocks(Lowerer *w)
         const Block *b = &p->blocks[i];
         if (b->rank != w->rank || b->kind < BLOCK_KEEP)
             continue;
-        const char *name = block_name(w, i);
-        Constant *made = NULL;
-        for (int k = 0; k < w->out->constant_count; k++)
-            if (w->out->constants[k].name &&
-                strcmp(w->out->constants[k].name, name) == 0)
-                made = &w->out->constants[k];
-        if (made && strlen(made->comment) < 60) {
-            made->comment = text_format(p->arena, "%s %d", made->comment,
-                                        b->micro);
-        } else if (made && made->comment[strlen(made->comment) - 1] != '.') {
-            made->comment = text_format(p->arena, "%s ...", made->comment);
-        } else if (!made) {
-            enter(w, name);
-            RankProgram *out = w->out;
-            out->constants = array_grow(p->arena, out->constants,
-                                        out->constant_count,
-                                        sizeof *out->constants);
-            out->constants[out->constant_count++] = (Constant){
-                name,
-                text_format(p->arena, "%s: %d", block_shape(p, b), b->micro),
-                b->offset};
+        int *constant = slot_constant(w, b);
+        if (*constant) {
+            add_micro(p, &w->out->constants[*constant - 1], b->micro);
+            continue;
         }
+        constant_named(
+            w, block_name(w, i), b->offset,
+            text_format(p->arena, "%s: %d", block_shape(p, b), b->micro));
+        *constant = w->out->constant_count;
     }
 }
 
@@ -748,12 +754,15 @@ static void save_body(Lowerer *w)
 
 /* ---- the pass ---- */
 
-static void lower_rank(Program *p, int rank)
+static void lower_rank(Program *p, int rank, int *slots)
 {
     size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count +
                    (size_t)p->block_count / 2 + 256;
-    Lowerer w = {
-        .p = p, .rank = rank, .out = &p->programs[rank], .taken_size = 256};
+    Lowerer w = {.p = p,
+                 .rank = rank,
+                 .out = &p->programs[rank],
+                 .slots = slots,
+                 .taken_size = 256};
     while (w.taken_size < 4 * names)
         w.taken_size *= 2;
     w.taken = arena_take(p->arena, sizeof *w.taken * w.taken_size);
@@ -789,7 +798,10 @@ static void lower_rank(Program *p, int rank)
 bool lower(Program *p)
 {
     p->programs = arena_take(p->arena, sizeof *p->programs * (size_t)p->ranks);
+    size_t places = (BLOCK_TARGETS - BLOCK_KEEP + 1) * (size_t)p->chunk_count *
+                    (size_t)p->set.microbatches.value;
+    int *slots = arena_take(p->arena, sizeof *slots * places);
     for (int r = 0; r < p->ranks; r++)
-        lower_rank(p, r);
+        lower_rank(p, r, slots);
     return true;
 }

@@ -336,9 +336,15 @@ static int finish(Program *p, const Options *o)
     }
 }
 
+/* The programs themselves are only lowered for those who want them. */
+static bool wants(const Options *o, int pass)
+{
+    return pass < PASSES - 1 || o->dump || o->command >= COMMAND_BUILD;
+}
+
 static int compile(Program *p, const Options *o)
 {
-    for (int i = 0; i < PASSES; i++) {
+    for (int i = 0; i < PASSES && wants(o, i); i++) {
         if (!passes[i].pass(p))
             return 1;
         if (o->dump && strcmp(o->dump, passes[i].name) == 0) {

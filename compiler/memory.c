@@ -24,12 +24,6 @@
 
 enum { ALIGN = 16, MICRO_KINDS = BLOCK_TARGETS - BLOCK_KEEP + 1 };
 
-typedef struct Item {  // something to place: alive over [first, last]
-    size_t floats, offset;
-    int first, last;
-    int id;
-} Item;
-
 typedef struct Planner {
     Program *p;
     int microbatches;
@@ -39,50 +33,6 @@ typedef struct Planner {
 static size_t aligned(size_t floats)
 {
     return (floats + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-/* ---- packing ---- */
-
-static int larger_then_earlier(const void *a, const void *b)
-{
-    const Item *x = a, *y = b;
-    if (x->floats != y->floats)
-        return x->floats > y->floats ? -1 : 1;
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
-    return x->id < y->id ? -1 : 1;
-}
-
-/* Greedy by size: each item goes to the lowest place that is free over its
- * whole life. Items of one size that come in order of birth use no more places
- * than are alive at once. `placed` is kept sorted by offset. Returns the
- * height. */
-static size_t pack(Arena *arena, Item *items, int count)
-{
-    Item **placed = arena_take(arena, sizeof *placed * (size_t)(count + 1));
-    size_t height = 0;
-    qsort(items, (size_t)count, sizeof *items, larger_then_earlier);
-    for (int i = 0; i < count; i++) {
-        Item *item = &items[i];
-        size_t offset = 0;
-        for (int k = 0; k < i; k++) {
-            const Item *other = placed[k];
-            if (other->last < item->first || other->first > item->last)
-                continue;
-            if (other->offset >= offset + item->floats)
-                break;
-            if (other->offset + other->floats > offset)
-                offset = other->offset + other->floats;
-        }
-        item->offset = offset;
-        int k = i;
-        for (; k > 0 && placed[k - 1]->offset > offset; k--)
-            placed[k] = placed[k - 1];
-        placed[k] = item;
-        height = offset + item->floats > height ? offset + item->floats
-                                                : height;
-    }
-    return height;
 }
 
 /* ---- inside a chunk: what is kept, what is scratch ---- */
@@ -399,182 +349,6 @@ static void lasting_blocks(Program *p, int rank, int end)
     add_block(p, BLOCK_TMP, rank, -1, -1, tmp, 0, end);
 }
 
-/* ---- offsets ---- */
-
-static size_t stack_lasting(Program *p, int rank)
-{
-    size_t height = 0;
-    for (int i = 0; i < p->block_count; i++) {
-        Block *b = &p->blocks[i];
-        if (b->rank != rank || b->kind >= BLOCK_KEEP)
-            continue;
-        b->offset = height;
-        height += b->floats;
-    }
-    return height;
-}
-
-static size_t most_alive(const Program *p, const Item *items, int count,
-                         int entries)
-{
-    ptrdiff_t *change = arena_take(p->arena,
-                                   sizeof *change * (size_t)(entries + 2));
-    ptrdiff_t alive = 0, peak = 0;
-    for (int i = 0; i < count; i++) {
-        change[items[i].first] += (ptrdiff_t)items[i].floats;
-        change[items[i].last + 1] -= (ptrdiff_t)items[i].floats;
-    }
-    for (int i = 0; i <= entries; i++) {
-        alive += change[i];
-        peak = alive > peak ? alive : peak;
-    }
-    return (size_t)peak;
-}
-
-/* Blocks of one kind and chunk that lie at the same place have the same
- * slot. */
-static void number_slots(Program *p, const int *blocks, int count)
-{
-    for (int i = 0; i < count; i++) {
-        Block *b = &p->blocks[blocks[i]];
-        b->slot = 0;
-        for (int k = i - 1; k >= 0; k--) {
-            const Block *other = &p->blocks[blocks[k]];
-            if (other->kind != b->kind || other->chunk != b->chunk)
-                continue;
-            if (other->offset == b->offset) {
-                b->slot = other->slot;
-                break;
-            }
-            b->slot = other->slot >= b->slot ? other->slot + 1 : b->slot;
-        }
-    }
-}
-
-static void place_rank(Program *p, int rank)
-{
-    size_t base = stack_lasting(p, rank);
-    Item *items = arena_take(p->arena,
-                             sizeof *items * (size_t)(p->block_count + 1));
-    int *ids = arena_take(p->arena, sizeof *ids * (size_t)(p->block_count + 1));
-    int count = 0;
-    for (int i = 0; i < p->block_count; i++) {
-        const Block *b = &p->blocks[i];
-        if (b->rank != rank || b->kind < BLOCK_KEEP)
-            continue;
-        ids[count] = i;
-        items[count++] = (Item){b->floats, 0, b->first, b->last, i};
-    }
-    p->peak_floats[rank] = base +
-                           most_alive(p, items, count, p->lists[rank].count);
-    p->arena_floats[rank] = base + pack(p->arena, items, count);
-    for (int i = 0; i < count; i++)
-        p->blocks[items[i].id].offset = base + items[i].offset;
-    number_slots(p, ids, count);
-}
-
-/* ---- waits: before a sent buffer is written again, and before the step ends ---- */
-
-/* The first entry after its life at which another block begins in the same
- * bytes; -1: none. */
-static int reused_at(const Program *p, const Block *sent, const int *ids,
-                     int count)
-{
-    int first = -1;
-    for (int i = 0; i < count; i++) {
-        const Block *b = &p->blocks[ids[i]];
-        bool overlap = b->offset < sent->offset + sent->floats &&
-                       sent->offset < b->offset + b->floats;
-        if (overlap && b->first > sent->last && (first < 0 || b->first < first))
-            first = b->first;
-    }
-    return first;
-}
-
-static int by_entry(const void *a, const void *b)
-{
-    int x = *(const int *)a, y = *(const int *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* For each queue, the messages in order with the entry before which each must
- * be waited for: a wait covers all earlier messages, so one that is due no
- * earlier than a later one's is left out. */
-static void queue_waits(Program *p, int rank, int peer, const int *due,
-                        int *waits, int *count)
-{
-    const List *list = &p->lists[rank];
-    int earliest = list->count;  // of later messages
-    for (int i = list->count; i-- > 0;) {
-        Action a = list->at[i];
-        if ((a.kind != ACT_SEND_F && a.kind != ACT_SEND_B) || a.peer != peer)
-            continue;
-        int entry = due[i] < 0 ? list->count - 1 : due[i];  // the STEP
-        if (entry < earliest) {
-            waits[2 * *count] = entry;
-            waits[2 * (*count)++ + 1] = i;
-            earliest = entry;
-        }
-    }
-}
-
-static void insert_waits(Program *p, int rank, const int *due)
-{
-    List *old = &p->lists[rank], list = {NULL, 0, 0, 0};
-    int *waits = arena_take(p->arena,
-                            sizeof *waits * 2 * (size_t)(old->count + 1)),
-        count = 0, next = 0;
-    int *moved = arena_take(p->arena, sizeof *moved * (size_t)(old->count + 1));
-    for (int peer = 0; peer < p->ranks; peer++)
-        if (peer != rank)
-            queue_waits(p, rank, peer, due, waits, &count);
-    qsort(waits, (size_t)count, 2 * sizeof *waits, by_entry);
-    for (int i = 0; i < old->count; i++) {
-        if (i == old->steady)
-            list.steady = list.count;
-        if (i == old->cooldown)
-            list.cooldown = list.count;
-        for (; next < count && waits[2 * next] == i; next++) {
-            Action sent = old->at[waits[2 * next + 1]];
-            push_action(
-                p, &list,
-                (Action){sent.kind == ACT_SEND_F ? ACT_WAIT_F : ACT_WAIT_B,
-                         sent.chunk, sent.micro, sent.peer});
-        }
-        moved[i] = list.count;
-        push_action(p, &list, old->at[i]);
-    }
-    for (int i = 0; i < p->block_count; i++) {
-        if (p->blocks[i].rank != rank)
-            continue;
-        p->blocks[i].first = moved[p->blocks[i].first];
-        p->blocks[i].last = moved[p->blocks[i].last];
-    }
-    *old = list;
-}
-
-static void add_waits(Program *p, int rank)
-{
-    const List *list = &p->lists[rank];
-    int *due = arena_take(p->arena, sizeof *due * (size_t)(list->count + 1));
-    int *ids = arena_take(p->arena, sizeof *ids * (size_t)(p->block_count + 1)),
-        count = 0;
-    for (int i = 0; i < p->block_count; i++)
-        if (p->blocks[i].rank == rank && p->blocks[i].kind >= BLOCK_KEEP)
-            ids[count++] = i;
-    for (int i = 0; i < list->count; i++) {
-        Action a = list->at[i];
-        due[i] = -1;
-        if (a.kind == ACT_SEND_F || a.kind == ACT_SEND_B)
-            due[i] = reused_at(p,
-                               &p->blocks[find_block_of(
-                                   p, a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX,
-                                   a.chunk, a.micro)],
-                               ids, count);
-    }
-    insert_waits(p, rank, due);
-}
-
 /* ---- the pass ---- */
 
 bool memory(Program *p)
@@ -603,10 +377,8 @@ bool memory(Program *p)
         for (int c = p->chunk_count; c-- > 0;)
             backward_blocks(&n, c, m);
     }
-    for (int r = 0; r < p->ranks; r++) {
+    for (int r = 0; r < p->ranks; r++)
         sent_blocks(&n, r);
-        place_rank(p, r);
-        add_waits(p, r);
-    }
+    place_blocks(p);
     return prove(p) && prove_memory(p);
 }

@@ -5,6 +5,8 @@
  * call. */
 #include "compile.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +22,12 @@ Node *node(Program *p, NodeKind kind, Span at, Span name)
     return made;
 }
 
+/* The `number` of a node that is no number is how deep the tree below it is. */
 Node *add_child(Node *parent, Node *child)
 {
+    double depth = 1 + (child->kind == NODE_NUMBER ? 0 : child->number);
+    if (parent->number < depth)
+        parent->number = depth;
     if (parent->last)
         parent->last->next = child;
     else
@@ -30,6 +36,25 @@ Node *add_child(Node *parent, Node *child)
     if (child->at.end > parent->at.end)
         parent->at.end = child->at.end;
     return parent;
+}
+
+/* ---- words of the lexer ---- */
+
+static int refuse(Reader *reader, Span at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Reports what the lexer cannot read; the rest of the line is skipped. */
+static int refuse(Reader *reader, Span at, const char *format, ...)
+{
+    char text[200];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (!reader->reported)
+        error_at(reader->program, at, "%s", text);
+    reader->reported = true;
+    return YYerror;
 }
 
 /* 312T, 10us, 64Ki: the number, then at most one unit. */
@@ -50,39 +75,133 @@ int read_number(Reader *reader, const char *text, NumberToken *number,
     char *end;
     number->value = strtod(text, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].unit) == 0) {
-            number->value *= units[i].factor;
-            number->unit = units[i].kind;
-            return NUMBER;
-        }
+        if (strcmp(end, units[i].unit) != 0)
+            continue;
+        number->value *= units[i].factor;
+        number->unit = units[i].kind;
+        return isfinite(number->value)
+                   ? NUMBER
+                   : refuse(reader, *at, "the number is too large");
     }
-    error_at(reader->program, *at, "unknown unit `%s`", end);
-    help(reader->program, "units are K M G T, Ki Mi Gi Ti, s ms us ns");
-    return NUMBER;
+    bool reported = reader->reported;
+    refuse(reader, *at, "unknown unit `%.20s`", end);
+    if (!reported)
+        help(reader->program, UNITS);
+    return YYerror;
 }
 
-void stray_bytes(Reader *reader, const char *text, int length, Span at)
+int stray_bytes(Reader *reader, const char *text, int length, Span at)
 {
     unsigned char first = (unsigned char)text[0];
-    if (first >= 32 && first < 127)
-        error_at(reader->program, at, "`%c` has no meaning here", first);
-    else
-        error_at(reader->program, at,
-                 "byte 0x%02x has no meaning here (%d such byte%s)", first,
-                 length, length == 1 ? "" : "s");
+    if (first < 32 || first > 126)
+        return refuse(reader, at,
+                      "byte 0x%02x has no meaning here (%d such byte%s)", first,
+                      length, length == 1 ? "" : "s");
+    at.end = at.begin + 1;
+    return refuse(reader, at, "`%c` has no meaning here", first);
 }
+
+int long_name(Reader *reader, int length, Span at)
+{
+    return refuse(reader, at, "a name of %d bytes, but at most %d are allowed",
+                  length, MAX_NAME);
+}
+
+/* Ended by the end of the line, of the file, or by a zero byte. */
+int open_text(Reader *reader, Span at)
+{
+    const Source *source = &reader->program->sources[at.source];
+    bool reported = reader->reported;
+    if (at.end < source->length && source->text[at.end] == '\0')
+        return refuse(reader, at, "text that holds a byte 0x00");
+    while (source->text[at.end - 1] == '\r')
+        at.end--;
+    refuse(reader, at, "text without a closing quote");
+    if (!reported)
+        help(reader->program, "end it with \" on the same line");
+    return YYerror;
+}
+
+/* ---- syntax errors ---- */
 
 /* Bison quotes its one-character tokens; ours read better in back quotes. */
 static const char *readable(Program *p, const char *token)
 {
     if (token[0] == '\'')
         return text_format(p->arena, "`%c`", token[1]);
+    for (const char *keyword = "let layer model input of tied ";
+         (keyword = strstr(keyword, token)); keyword++)
+        if (keyword[strlen(token)] == ' ')
+            return text_format(p->arena, "`%s`", token);
     return token;
 }
 
-void report_syntax(Reader *reader, Span at, const char *unexpected,
-                   const char *const *expected, int count)
+static int find_token(const char *const *tokens, int count, const char *token)
 {
+    for (int i = 0; i < count; i++)
+        if (strcmp(tokens[i], token) == 0)
+            return i;
+    return -1;
+}
+
+/* If all `parts` are among the tokens, the first gives way to `whole` and the
+ * others go. */
+static bool fold(const char **tokens, int *count, const char *const *parts,
+                 int part_count, const char *whole)
+{
+    for (int i = 0; i < part_count; i++)
+        if (find_token(tokens, *count, parts[i]) < 0)
+            return false;
+    tokens[find_token(tokens, *count, parts[0])] = whole;
+    for (int i = 1; i < part_count; i++) {
+        int at = find_token(tokens, *count, parts[i]);
+        memmove(tokens + at, tokens + at + 1,
+                sizeof *tokens * (size_t)(--*count - at));
+    }
+    return true;
+}
+
+static const char *token_list(Program *p, const char *const *tokens, int count)
+{
+    char *list = text_format(p->arena, "%s", "");
+    for (int i = 0; i < count; i++)
+        list = text_format(p->arena, "%s%s%s", list,
+                           i == 0           ? ""
+                           : i == count - 1 ? " or "
+                                            : ", ",
+                           readable(p, tokens[i]));
+    return list;
+}
+
+static void syntax_help(Reader *reader, Span at, const char *what,
+                        bool name_wanted, bool setting)
+{
+    Program *p = reader->program;
+    const char *text = p->sources[at.source].text;
+    bool word = strchr("ilmopt", what[0]) && !strchr(what, ' ');
+    bool end = strcmp(what, "end of file") == 0;
+    if (reader->depth && (end || line_of(p, reader->open) < line_of(p, at)))
+        note_at(p, reader->open, "this bracket is still open");
+    else if (end && reader->brace.end)
+        note_at(p, reader->brace, "this one may still be open");
+    if (name_wanted && (word || strcmp(what, "a block") == 0))
+        help(p, "`%.*s` is a word of the language; choose another name",
+             at.end - at.begin, text + at.begin);
+    else if (setting && strcmp(what, "'='") == 0)
+        help(p, "a setting stands before its value without `=`: stages 4");
+    else if (setting && strcmp(what, "','") == 0)
+        help(p, "settings of one line stand side by side: stages 4  rows 2");
+}
+
+void report_syntax(Reader *reader, Span at, const char *unexpected,
+                   const char **expected, int count)
+{
+    static const char *const expression[] = {
+        "a number", "text in quotes", "a name", "a word", "'('", "'['", "'-'"};
+    static const char *const operators[] = {"'+'", "'*'", "'/'"};
+    static const char *const items[] = {
+        "let", "layer", "model", "a block", "a name", "end of line",
+    };
     Program *p = reader->program;
     int length = at.end - at.begin;
     const char *what = readable(p, unexpected);
@@ -90,17 +209,23 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
         p->sources[at.source].text[at.begin] != '\n' && what[0] != '`')
         what = text_format(p->arena, "`%.*s`", length,
                            p->sources[at.source].text + at.begin);
-    char *list = text_format(p->arena, "%s", "");
-    for (int i = 0; i < count; i++)
-        list = text_format(p->arena, "%s%s%s", list,
-                           i == 0           ? ""
-                           : i == count - 1 ? " or "
-                                            : ", ",
-                           readable(p, expected[i]));
-    if (count)
-        error_at(p, at, "unexpected %s, expected %s", what, list);
+    bool value = fold(expected, &count, expression, 7, "an expression");
+    bool setting = value && find_token(expected, count, "'}'") >= 0;
+    bool item = fold(expected, &count, items, 6,
+                     "`let`, `layer`, `model`, `pipeline`, `train`, `cluster`");
+    fold(expected, &count, operators, 3, "an operator");
+    if (item && strcmp(unexpected, "'}'") == 0)
+        error_at(p, at, "unexpected `}`: no `{` is open");
+    else if (count > 0 && count < 8)
+        error_at(p, at, "unexpected %s, expected %s", what,
+                 token_list(p, expected, count));
     else
         error_at(p, at, "unexpected %s", what);
+    reader->reported = true;
+    syntax_help(reader, at, unexpected,
+                find_token(expected, count, "a name") >= 0 ||
+                    (value && strchr("iot", unexpected[0])),
+                setting);
 }
 
 static Node *read_source(Program *p, int source, int start)

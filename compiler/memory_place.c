@@ -1,0 +1,271 @@
+/* memory_place.c: the second half of memory: offsets, and the waits that
+ * follow.
+ *
+ * Reads: blocks with their lives. Writes: offsets and slots of blocks,
+ * arena_floats, peak_floats; adds WAITs to lists. Guarantees: blocks that share
+ * a byte do not live at the same time; before a sent buffer is written again,
+ * and before the step ends, its message is waited for. */
+#include "compile.h"
+
+#include <stdlib.h>
+
+typedef struct Slots {  // the places of one kind of block of one chunk
+    size_t *offsets;
+    int count;
+} Slots;
+
+typedef struct Placer {
+    Program *p;
+    int rank;
+    int *ids, count;  // the rank's blocks of micro-batches, in order of birth
+    Slots *slots;     // [kind][chunk]
+} Placer;
+
+/* ---- packing ---- */
+
+static int larger_then_earlier(const void *a, const void *b)
+{
+    const Item *x = a, *y = b;
+    if (x->floats != y->floats)
+        return x->floats > y->floats ? -1 : 1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->id < y->id ? -1 : 1;
+}
+
+/* Greedy by size: each item goes to the lowest place that is free over its
+ * whole life. Items of one size that come in order of birth use no more places
+ * than are alive at once. `placed` is kept sorted by offset. Returns the
+ * height. */
+size_t pack(Arena *arena, Item *items, int count)
+{
+    Item **placed = arena_take(arena, sizeof *placed * (size_t)(count + 1));
+    size_t height = 0;
+    qsort(items, (size_t)count, sizeof *items, larger_then_earlier);
+    for (int i = 0; i < count; i++) {
+        Item *item = &items[i];
+        size_t offset = 0;
+        for (int k = 0; k < i; k++) {
+            const Item *other = placed[k];
+            if (other->last < item->first || other->first > item->last)
+                continue;
+            if (other->offset >= offset + item->floats)
+                break;
+            if (other->offset + other->floats > offset)
+                offset = other->offset + other->floats;
+        }
+        item->offset = offset;
+        int k = i;
+        for (; k > 0 && placed[k - 1]->offset > offset; k--)
+            placed[k] = placed[k - 1];
+        placed[k] = item;
+        height = offset + item->floats > height ? offset + item->floats
+                                                : height;
+    }
+    return height;
+}
+
+/* ---- offsets ---- */
+
+static size_t stack_lasting(Program *p, int rank)
+{
+    size_t height = 0;
+    for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
+        Block *b = &p->blocks[i];
+        if (b->rank != rank)
+            continue;
+        b->offset = height;
+        height += b->floats;
+    }
+    return height;
+}
+
+static size_t most_alive(Arena *arena, const Item *items, int count,
+                         int entries)
+{
+    ptrdiff_t *change = arena_take(arena,
+                                   sizeof *change * (size_t)(entries + 2));
+    ptrdiff_t alive = 0, peak = 0;
+    for (int i = 0; i < count; i++) {
+        change[items[i].first] += (ptrdiff_t)items[i].floats;
+        change[items[i].last + 1] -= (ptrdiff_t)items[i].floats;
+    }
+    for (int i = 0; i <= entries; i++) {
+        alive += change[i];
+        peak = alive > peak ? alive : peak;
+    }
+    return (size_t)peak;
+}
+
+/* Blocks of one kind and chunk that lie at the same place have one slot. */
+static void number_slot(Placer *l, Block *b)
+{
+    Slots *s = &l->slots[(b->kind - BLOCK_KEEP) * l->p->chunk_count + b->chunk];
+    for (b->slot = 0; b->slot < s->count; b->slot++)
+        if (s->offsets[b->slot] == b->offset)
+            return;
+    s->offsets = array_grow(l->p->arena, s->offsets, s->count,
+                            sizeof *s->offsets);
+    s->offsets[s->count++] = b->offset;
+}
+
+static void place_rank(Placer *l)
+{
+    Program *p = l->p;
+    size_t base = stack_lasting(p, l->rank);
+    Item *items = arena_take(p->arena, sizeof *items * (size_t)(l->count + 1));
+    for (int i = 0; i < l->count; i++) {
+        const Block *b = &p->blocks[l->ids[i]];
+        items[i] = (Item){b->floats, 0, b->first, b->last, l->ids[i]};
+    }
+    p->peak_floats[l->rank] = base + most_alive(p->arena, items, l->count,
+                                                p->lists[l->rank].count);
+    p->arena_floats[l->rank] = base + pack(p->arena, items, l->count);
+    for (int i = 0; i < l->count; i++)
+        p->blocks[items[i].id].offset = base + items[i].offset;
+    for (int i = 0; i < l->count; i++)
+        number_slot(l, &p->blocks[l->ids[i]]);
+}
+
+/* ---- waits ---- */
+
+/* The first entry after its life at which another block begins in the same
+ * bytes; -1: none. */
+static int reused_at(const Placer *l, const Block *sent)
+{
+    int low = 0, high = l->count;
+    while (low < high) {  // the first block born after the sent one has died
+        int middle = (low + high) / 2;
+        if (l->p->blocks[l->ids[middle]].first > sent->last)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    for (; low < l->count; low++) {
+        const Block *b = &l->p->blocks[l->ids[low]];
+        if (b->offset < sent->offset + sent->floats &&
+            sent->offset < b->offset + b->floats)
+            return b->first;
+    }
+    return -1;
+}
+
+static int by_entry(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* For each queue, the messages in order with the entry before which each must
+ * be waited for: a wait covers all earlier messages, so one that is due no
+ * earlier than a later one's is left out. */
+static void queue_waits(Program *p, int rank, int peer, const int *due,
+                        int *waits, int *count)
+{
+    const List *list = &p->lists[rank];
+    int earliest = list->count;  // of later messages
+    for (int i = list->count; i-- > 0;) {
+        Action a = list->at[i];
+        if ((a.kind != ACT_SEND_F && a.kind != ACT_SEND_B) || a.peer != peer)
+            continue;
+        int entry = due[i] < 0 ? list->count - 1 : due[i];  // the STEP
+        if (entry < earliest) {
+            waits[2 * *count] = entry;
+            waits[2 * (*count)++ + 1] = i;
+            earliest = entry;
+        }
+    }
+}
+
+/* The lives of the rank's blocks move with the entries. */
+static void move_lives(Program *p, int rank, const int *moved)
+{
+    for (int i = 0; i < p->block_count; i++) {
+        if (p->blocks[i].rank != rank)
+            continue;
+        p->blocks[i].first = moved[p->blocks[i].first];
+        p->blocks[i].last = moved[p->blocks[i].last];
+    }
+}
+
+static void insert_waits(Program *p, int rank, const int *waits, int count)
+{
+    List *old = &p->lists[rank], list = {NULL, 0, 0, 0};
+    int *moved = arena_take(p->arena, sizeof *moved * (size_t)(old->count + 1));
+    for (int i = 0, next = 0; i < old->count; i++) {
+        if (i == old->steady)
+            list.steady = list.count;
+        if (i == old->cooldown)
+            list.cooldown = list.count;
+        for (; next < count && waits[2 * next] == i; next++) {
+            Action a = old->at[waits[2 * next + 1]];
+            a.kind = a.kind == ACT_SEND_F ? ACT_WAIT_F : ACT_WAIT_B;
+            push_action(p, &list, a);
+        }
+        moved[i] = list.count;
+        push_action(p, &list, old->at[i]);
+    }
+    move_lives(p, rank, moved);
+    *old = list;
+}
+
+static void add_waits(const Placer *l)
+{
+    Program *p = l->p;
+    const List *list = &p->lists[l->rank];
+    size_t entries = (size_t)list->count + 1;
+    int *due = arena_take(p->arena, sizeof *due * entries);
+    int *waits = arena_take(p->arena, sizeof *waits * 2 * entries), count = 0;
+    for (int i = 0; i < list->count; i++) {
+        Action a = list->at[i];
+        BlockKind kind = a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX;
+        if (a.kind == ACT_SEND_F || a.kind == ACT_SEND_B)
+            due[i] = reused_at(
+                l, &p->blocks[find_block_of(p, kind, a.chunk, a.micro)]);
+    }
+    for (int peer = 0; peer < p->ranks; peer++)
+        if (peer != l->rank)
+            queue_waits(p, l->rank, peer, due, waits, &count);
+    qsort(waits, (size_t)count, 2 * sizeof *waits, by_entry);
+    insert_waits(p, l->rank, waits, count);
+}
+
+/* ---- all ranks ---- */
+
+/* Ids of the blocks of micro-batches, sorted by rank, then by birth. The birth
+ * of a block is an entry of its rank's list, so a counting sort does it. */
+static int *by_rank_and_birth(Program *p, int *first_of_rank)
+{
+    int *start = arena_take(p->arena, sizeof *start * (size_t)(p->ranks + 1));
+    for (int r = 0; r < p->ranks; r++)
+        start[r + 1] = start[r] + p->lists[r].count;
+    int *count = arena_take(p->arena,
+                            sizeof *count * (size_t)(start[p->ranks] + 1));
+    int *ids = arena_take(p->arena, sizeof *ids * (size_t)(p->block_count + 1));
+    for (int i = 0; i < p->block_count; i++)
+        if (p->blocks[i].kind >= BLOCK_KEEP)
+            count[start[p->blocks[i].rank] + p->blocks[i].first + 1]++;
+    for (int i = 0; i < start[p->ranks]; i++)
+        count[i + 1] += count[i];
+    for (int r = 0; r <= p->ranks; r++)
+        first_of_rank[r] = count[start[r]];
+    for (int i = 0; i < p->block_count; i++)
+        if (p->blocks[i].kind >= BLOCK_KEEP)
+            ids[count[start[p->blocks[i].rank] + p->blocks[i].first]++] = i;
+    return ids;
+}
+
+void place_blocks(Program *p)
+{
+    int *first = arena_take(p->arena, sizeof *first * (size_t)(p->ranks + 1));
+    int *ids = by_rank_and_birth(p, first);
+    Placer l = {.p = p};
+    l.slots = arena_take(p->arena, sizeof *l.slots * (size_t)p->chunk_count *
+                                       (BLOCK_TARGETS - BLOCK_KEEP + 1));
+    for (l.rank = 0; l.rank < p->ranks; l.rank++) {
+        l.ids = ids + first[l.rank];
+        l.count = first[l.rank + 1] - first[l.rank];
+        place_rank(&l);
+        add_waits(&l);
+    }
+}
