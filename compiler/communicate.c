@@ -12,6 +12,12 @@
  *     rank 0 sends     1SEND_B2 0SEND_F3          queue 0 -> 1:  a  b
  *     rank 1 needs b first:  0RECV_B2 1RECV_F3 1F3
  *
+ * On a device whose messages travel beside the compute, a receive is posted one
+ * action early and only the TAKE stands before the action:
+ *
+ *     cpu     1RECV_F0 1F0 1RECV_F1 1F1
+ *     cuda    1RECV_F0 1RECV_F1 1TAKE_F0 1F0 1TAKE_F1 1F1
+ *
  * An earlier message never delays a later one, since its sender computed it
  * earlier. So if the compute order can run at all, the lists can. Chunks that
  * are neighbours on one rank hand over in memory. */
@@ -29,8 +35,14 @@ typedef struct Queue {  // from one rank to another
 
 typedef struct Wires {
     Program *p;
-    Queue *queues;  // [from * ranks + to]
+    Queue *queues;    // [from * ranks + to]
+    int *ordinal[2];  // [cell] place of the activation, the gradient, or -1
 } Wires;
+
+static size_t cell(const Program *p, int chunk, int micro)
+{
+    return (size_t)micro * (size_t)p->chunk_count + (size_t)chunk;
+}
 
 static bool crosses(const Program *p, int chunk, bool back, int *peer)
 {
@@ -64,6 +76,7 @@ static void fill_queues(Wires *w)
             Queue *q = &w->queues[r * p->ranks + peer];
             q->messages = array_grow(p->arena, q->messages, q->count,
                                      sizeof *q->messages);
+            w->ordinal[back][cell(p, a.chunk, a.micro)] = q->count;
             q->messages[q->count++] = (Message){a.chunk, a.micro, back};
         }
     }
@@ -79,12 +92,8 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
         return;
     peer = p->chunks[from].rank;
     Queue *q = &w->queues[peer * p->ranks + rank];
-    int wanted = q->taken;
-    while (wanted < q->count && !(q->messages[wanted].chunk == from &&
-                                  q->messages[wanted].micro == micro &&
-                                  q->messages[wanted].backward == back))
-        wanted++;
-    for (; wanted < q->count && q->taken <= wanted; q->taken++) {
+    int wanted = w->ordinal[back][cell(p, from, micro)];
+    for (; q->taken <= wanted; q->taken++) {
         Message m = q->messages[q->taken];
         push_action(p, &p->lists[rank],
                     (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
@@ -101,11 +110,33 @@ static void send(Wires *w, int rank, int chunk, int micro, bool back)
             (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer});
 }
 
+static void receive_for(Wires *w, int rank, int entry)
+{
+    const List *order = &w->p->order[rank];
+    if (entry >= order->count || order->at[entry].kind == ACT_W)
+        return;
+    Action a = order->at[entry];
+    receive(w, rank, a.chunk, a.micro, a.kind != ACT_F);
+}
+
+static void take(Wires *w, int rank, Action a)
+{
+    Program *p = w->p;
+    bool back = a.kind != ACT_F;
+    int from = back ? a.chunk + 1 : a.chunk - 1, peer;
+    if (from < 0 || from >= p->chunk_count || !crosses(p, from, back, &peer))
+        return;
+    push_action(p, &p->lists[rank],
+                (Action){back ? ACT_TAKE_B : ACT_TAKE_F, a.chunk, a.micro,
+                         p->chunks[from].rank});
+}
+
 static void rank_list(Wires *w, int rank)
 {
     Program *p = w->p;
     const List *order = &p->order[rank];
     List *list = &p->lists[rank];
+    int early = p->target == TARGET_CUDA ? 1 : 0;
     for (int i = 0; i <= order->count; i++) {
         if (i == order->steady)
             list->steady = list->count;
@@ -114,8 +145,11 @@ static void rank_list(Wires *w, int rank)
         if (i == order->count)
             break;
         Action a = order->at[i];
-        if (a.kind != ACT_W)
-            receive(w, rank, a.chunk, a.micro, a.kind != ACT_F);
+        receive_for(w, rank, i);
+        if (early)
+            receive_for(w, rank, i + early);
+        if (early && a.kind != ACT_W)
+            take(w, rank, a);
         push_action(p, list, a);
         if (a.kind != ACT_W)
             send(w, rank, a.chunk, a.micro, a.kind != ACT_F);
@@ -170,8 +204,15 @@ static void collectives(Program *p)
 
 bool communicate(Program *p)
 {
-    Wires w = {p, arena_take(p->arena, sizeof(Queue) * (size_t)p->ranks *
-                                           (size_t)p->ranks)};
+    size_t ranks = (size_t)p->ranks;
+    size_t cells = cell(p, 0, (int)p->set.microbatches.value);
+    Wires w = {.p = p,
+               .queues = arena_take(p->arena, sizeof(Queue) * ranks * ranks)};
+    for (int back = 0; back < 2; back++) {
+        w.ordinal[back] = arena_take(p->arena, sizeof(int) * cells);
+        for (size_t i = 0; i < cells; i++)
+            w.ordinal[back][i] = -1;
+    }
     p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
     fill_queues(&w);
     for (int r = 0; r < p->ranks; r++)

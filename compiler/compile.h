@@ -51,6 +51,9 @@ int line_of(const Program *p, Span at);                     // 1-based
 const char *file_name(const Program *p);                    // of the .pipe file, without folders
 const char *nearest(const char *word, const char *const *known, int count);     // for "did you mean"; or NULL
 
+/* What the programs run on: decides element sizes and how messages travel. */
+typedef enum { TARGET_CPU, TARGET_CUDA } Target;
+
 /* ---- parse: text -> tree ---- */
 
 typedef enum {
@@ -243,7 +246,7 @@ bool partition(Program *p);
 #define ACTION_KINDS(X) \
     X(F, "F") X(B, "B") X(I, "I") X(W, "W") \
     X(SEND_F, "SEND_F") X(RECV_F, "RECV_F") X(SEND_B, "SEND_B") X(RECV_B, "RECV_B") \
-    X(WAIT_F, "WAIT_F") X(WAIT_B, "WAIT_B") X(REDUCE, "REDUCE") X(STEP, "STEP")
+    X(WAIT_F, "WAIT_F") X(WAIT_B, "WAIT_B") X(TAKE_F, "TAKE_F") X(TAKE_B, "TAKE_B") X(REDUCE, "REDUCE") X(STEP, "STEP")
 typedef enum {
 #define AS_ENUM(name, text) ACT_##name,
     ACTION_KINDS(AS_ENUM)
@@ -254,7 +257,7 @@ typedef enum {
 typedef struct Action {         // printed as in PyTorch's CSV: 2F0 3B1 2SEND_F0 3RECV_F0
     ActionKind kind;
     int chunk, micro;           // REDUCE: micro is the tie; STEP: both -1
-    int peer;                   // SEND, RECV, WAIT: the other rank; else -1
+    int peer;                   // SEND, RECV, WAIT, TAKE: the other rank; else -1
 } Action;
 
 typedef struct List {           // one rank's actions in program order
@@ -449,6 +452,8 @@ struct Program {
 
     Source *sources;            // input: the file, then one per -D
     int source_count;
+
+    Target target;              // of the command line
 
     Node *file;                 // parse
     Node **defines;             // [source_count - 1] each a NODE_LINE or NODE_LET

@@ -18,15 +18,19 @@
 typedef struct Queue {  // from one rank to another
     Place *sends, *receives;
     int send_count, receive_count;
-    int sent, taken;       // by the run so far
+    int sent, posted;      // by the run so far
+    int taken;             // messages whose two ends have met
     double *start, *took;  // [message] when it left; when it was taken
+    double *ready;         // [message] when the receiver was ready for it
 } Queue;
 
 typedef struct Prover {
     Program *p;
     int microbatches;
+    bool posts;          // receives do not block; TAKEs do
     Queue *queues;       // [from * ranks + to]
     int *ordinal[2];     // [cell] place in its queue of SEND_F, of SEND_B
+    int *expected[2];    // [cell] the same of RECV_F, of RECV_B
     int *next;           // [rank] the entry that runs next
     double *clock;       // [rank] end of its last compute
     double *arrival[2];  // [micro * chunks + chunk] of x, of dy
@@ -52,6 +56,11 @@ static bool is_wait(ActionKind kind)
     return kind == ACT_WAIT_F || kind == ACT_WAIT_B;
 }
 
+static bool is_take(ActionKind kind)
+{
+    return kind == ACT_TAKE_F || kind == ACT_TAKE_B;
+}
+
 static bool is_compute(ActionKind kind)
 {
     return kind <= ACT_W;
@@ -59,7 +68,8 @@ static bool is_compute(ActionKind kind)
 
 static bool is_back(ActionKind kind)  // does a message carry a gradient
 {
-    return kind == ACT_SEND_B || kind == ACT_RECV_B || kind == ACT_WAIT_B;
+    return kind == ACT_SEND_B || kind == ACT_RECV_B || kind == ACT_WAIT_B ||
+           kind == ACT_TAKE_B;
 }
 
 static Action at(const Prover *v, int rank, int index)
@@ -89,7 +99,9 @@ enum {
     HAS_X = 16,
     HAS_DY = 32,
     SENT_F = 64,
-    SENT_B = 128
+    SENT_B = 128,
+    POSTED_F = 256,
+    POSTED_B = 512
 };
 
 static bool in_bounds(Prover *v, int rank, int index)
@@ -113,7 +125,7 @@ static bool in_bounds(Prover *v, int rank, int index)
 static int neighbour(const Program *p, Action a)
 {
     bool forth = a.kind == ACT_SEND_F || a.kind == ACT_WAIT_F ||
-                 a.kind == ACT_RECV_B;
+                 a.kind == ACT_RECV_B || a.kind == ACT_TAKE_B;
     int other = a.chunk + (forth ? 1 : -1);
     if (other < 0 || other >= p->chunk_count ||
         p->chunks[other].rank == p->chunks[a.chunk].rank)
@@ -134,21 +146,21 @@ static bool right_peer(Prover *v, int rank, int index)
     return true;
 }
 
-static bool once(Prover *v, int rank, int index, unsigned char *done, int bit,
+static bool once(Prover *v, int rank, int index, unsigned short *done, int bit,
                  int needs, const char *missing)
 {
     if (*done & bit)
         return wrong(v, rank, index, "a second time");
     if ((*done & needs) != needs)
         return wrong(v, rank, index, missing);
-    *done = (unsigned char)(*done | bit);
+    *done = (unsigned short)(*done | bit);
     return true;
 }
 
 /* Does chunk c need a message for its x, its dy; or does it come from this
  * rank's own memory, or from nowhere. */
-static int needs_x(const Program *p, const unsigned char *done, const Prover *v,
-                   Action a)
+static int needs_x(const Program *p, const unsigned short *done,
+                   const Prover *v, Action a)
 {
     if (a.chunk == 0)
         return 0;
@@ -157,7 +169,7 @@ static int needs_x(const Program *p, const unsigned char *done, const Prover *v,
     return done[cell(v, a.chunk - 1, a.micro)] & DONE_F ? 0 : HAS_X;
 }
 
-static int needs_dy(const Program *p, const unsigned char *done,
+static int needs_dy(const Program *p, const unsigned short *done,
                     const Prover *v, Action a)
 {
     if (a.chunk == p->chunk_count - 1 || p->chunks[a.chunk + 1].dx < 0)
@@ -167,10 +179,10 @@ static int needs_dy(const Program *p, const unsigned char *done,
     return done[cell(v, a.chunk + 1, a.micro)] & (DONE_B | DONE_I) ? 0 : HAS_DY;
 }
 
-static bool compute_once(Prover *v, int rank, int index, unsigned char *done)
+static bool compute_once(Prover *v, int rank, int index, unsigned short *done)
 {
     Action a = at(v, rank, index);
-    unsigned char *own = &done[cell(v, a.chunk, a.micro)];
+    unsigned short *own = &done[cell(v, a.chunk, a.micro)];
     switch (a.kind) {
     case ACT_F:
         return once(v, rank, index, own, DONE_F, needs_x(v->p, done, v, a),
@@ -187,15 +199,22 @@ static bool compute_once(Prover *v, int rank, int index, unsigned char *done)
     }
 }
 
-static bool message_once(Prover *v, int rank, int index, unsigned char *done)
+static bool message_once(Prover *v, int rank, int index, unsigned short *done)
 {
     Action a = at(v, rank, index);
-    unsigned char *own = &done[cell(v, a.chunk, a.micro)];
+    unsigned short *own = &done[cell(v, a.chunk, a.micro)];
     if (!right_peer(v, rank, index))
         return false;
     switch (a.kind) {
-    case ACT_RECV_F: return once(v, rank, index, own, HAS_X, 0, "");
-    case ACT_RECV_B: return once(v, rank, index, own, HAS_DY, 0, "");
+    case ACT_RECV_F:
+        return once(v, rank, index, own, v->posts ? POSTED_F : HAS_X, 0, "");
+    case ACT_RECV_B:
+        return once(v, rank, index, own, v->posts ? POSTED_B : HAS_DY, 0, "");
+    case ACT_TAKE_F:
+        return once(v, rank, index, own, HAS_X, POSTED_F, "before its receive");
+    case ACT_TAKE_B:
+        return once(v, rank, index, own, HAS_DY, POSTED_B,
+                    "before its receive");
     case ACT_SEND_F:
         return once(v, rank, index, own, SENT_F, DONE_F,
                     "before it is computed");
@@ -209,12 +228,12 @@ static bool message_once(Prover *v, int rank, int index, unsigned char *done)
     }
 }
 
-static bool all_done(Prover *v, int rank, const unsigned char *done)
+static bool all_done(Prover *v, int rank, const unsigned short *done)
 {
     Program *p = v->p;
     for (int m = 0; m < v->microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++) {
-            unsigned char d = done[cell(v, c, m)];
+            unsigned short d = done[cell(v, c, m)];
             const char *missing = !(d & DONE_F)                   ? "F"
                                   : !(d & (DONE_B | DONE_I))      ? "B"
                                   : (d & DONE_I) && !(d & DONE_W) ? "W"
@@ -246,7 +265,7 @@ static bool list_is_sound(Prover *v, int rank)
 {
     Program *p = v->p;
     size_t cells = (size_t)v->microbatches * (size_t)p->chunk_count;
-    unsigned char *done = arena_take(p->arena, cells);
+    unsigned short *done = arena_take(p->arena, sizeof *done * cells);
     int *last = arena_take(p->arena, sizeof(int) * (size_t)p->chunk_count);
     bool collectives = false;
     for (int i = 0; i < p->lists[rank].count; i++) {
@@ -286,6 +305,8 @@ static void collect_messages(Prover *v)
                 add_place(p, &q->sends, &q->send_count, (Place){r, i});
             } else if (is_receive(a.kind)) {
                 Queue *q = &v->queues[a.peer * p->ranks + r];
+                v->expected[is_back(a.kind)][cell(v, a.chunk, a.micro)] =
+                    q->receive_count;
                 add_place(p, &q->receives, &q->receive_count, (Place){r, i});
             }
         }
@@ -317,6 +338,7 @@ static bool queue_matches(Prover *v, Queue *q, int from, int to)
         return wrong(v, to, q->receives[both].index, "nobody sends it");
     q->start = arena_take(p->arena, sizeof(double) * (size_t)(both + 1));
     q->took = arena_take(p->arena, sizeof(double) * (size_t)(both + 1));
+    q->ready = arena_take(p->arena, sizeof(double) * (size_t)(both + 1));
     return true;
 }
 
@@ -422,39 +444,55 @@ static double compute_start(const Prover *v, int rank, Action a)
 static Queue *queue_of(const Prover *v, int rank, Action a)
 {
     int ranks = v->p->ranks;
-    return is_receive(a.kind) ? &v->queues[a.peer * ranks + rank]
-                              : &v->queues[rank * ranks + a.peer];
+    return is_receive(a.kind) || is_take(a.kind)
+               ? &v->queues[a.peer * ranks + rank]
+               : &v->queues[rank * ranks + a.peer];
+}
+
+/* Place in its queue of the message that a WAIT or a TAKE is about. */
+static int ordinal_of(const Prover *v, Action a)
+{
+    int *const *places = is_take(a.kind) ? v->expected : v->ordinal;
+    return places[is_back(a.kind)][cell(v, a.chunk, a.micro)];
+}
+
+/* Can this entry run now; raises `key` to the time at which it can. */
+static bool is_ready(Prover *v, int rank, Action a, double *key)
+{
+    if (is_compute(a.kind)) {
+        *key = compute_start(v, rank, a);
+        return true;
+    }
+    if (a.kind == ACT_REDUCE || a.kind == ACT_STEP) {
+        int which = a.kind == ACT_STEP ? v->p->tie_count : a.micro;
+        return ++v->arrived[which] == 0;
+    }
+    if (is_send(a.kind) || (is_receive(a.kind) && v->posts))
+        return true;
+    Queue *q = queue_of(v, rank, a);
+    double when = 0;
+    if (is_receive(a.kind)) {
+        if (q->posted == q->sent)
+            return false;
+        when = q->start[q->posted] + message_time(v, a);
+    } else {
+        if (q->taken <= ordinal_of(v, a))
+            return false;
+        when = q->took[ordinal_of(v, a)];
+    }
+    *key = when > *key ? when : *key;
+    return true;
 }
 
 /* Puts the rank's next entry where it belongs: among those that can start, or
  * aside. */
 static void offer(Prover *v, int rank)
 {
-    Program *p = v->p;
-    if (v->next[rank] == p->lists[rank].count)
+    if (v->next[rank] == v->p->lists[rank].count)
         return;
-    Action a = at(v, rank, v->next[rank]);
     double key = v->clock[rank];
-    bool ready = true;
-    if (is_compute(a.kind)) {
-        key = compute_start(v, rank, a);
-    } else if (is_receive(a.kind)) {
-        Queue *q = queue_of(v, rank, a);
-        ready = q->taken < q->sent;
-        if (ready && q->start[q->taken] + message_time(v, a) > key)
-            key = q->start[q->taken] + message_time(v, a);
-    } else if (is_wait(a.kind)) {
-        Queue *q = queue_of(v, rank, a);
-        int ordinal = v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)];
-        ready = q->taken > ordinal;
-        if (ready && q->took[ordinal] > key)
-            key = q->took[ordinal];
-    } else if (a.kind == ACT_REDUCE || a.kind == ACT_STEP) {
-        int which = a.kind == ACT_STEP ? p->tie_count : a.micro;
-        ready = ++v->arrived[which] == 0;
-    }
-    v->parked[rank] = !ready;
-    if (ready)
+    v->parked[rank] = !is_ready(v, rank, at(v, rank, v->next[rank]), &key);
+    if (!v->parked[rank])
         heap_push(v, rank, key);
 }
 
@@ -463,7 +501,7 @@ static void wake(Prover *v, int rank)
     if (!v->parked[rank])
         return;
     Action a = at(v, rank, v->next[rank]);
-    if (is_receive(a.kind) || is_wait(a.kind))
+    if (is_receive(a.kind) || is_wait(a.kind) || is_take(a.kind))
         offer(v, rank);
 }
 
@@ -511,19 +549,41 @@ static double run_compute(Prover *v, int rank, Action a)
     return start;
 }
 
-/* A message is taken when the receiver stands before the action that needs
- * it. */
-static void run_receive(Prover *v, int rank, Action a, Times *times, int index)
+/* Both ends of the queue's oldest open messages are there: they travel. Where
+ * receives are posted a message leaves when both are; where they block, the
+ * receiver stands ready when it can no longer be without the message, and the
+ * cost model lets it travel as soon as it is sent. */
+static void meet(Prover *v, Queue *q)
 {
     Program *p = v->p;
+    for (; q->taken < q->sent && q->taken < q->posted; q->taken++) {
+        int k = q->taken;
+        Place s = q->sends[k], r = q->receives[k];
+        Action a = at(v, r.rank, r.index);
+        double left = q->start[k];
+        if (v->posts && q->ready[k] > left)
+            left = q->ready[k];
+        p->times[r.rank].start[r.index] = left;
+        p->times[r.rank].end[r.index] = left + message_time(v, a);
+        v->arrival[is_back(a.kind)][cell(v, a.chunk, a.micro)] = left +
+                                                                 message_time(
+                                                                     v, a);
+        q->took[k] = v->posts ? left + message_time(v, a) : q->ready[k];
+        p->times[s.rank].release[s.index] = v->next[s.rank];
+    }
+}
+
+static void run_message(Prover *v, int rank, Action a, Times *times, int index)
+{
     Queue *q = queue_of(v, rank, a);
-    int sender = a.peer;
-    times->start[index] = q->start[q->taken];
-    times->end[index] = q->start[q->taken] + message_time(v, a);
-    v->arrival[is_back(a.kind)][cell(v, a.chunk, a.micro)] = times->end[index];
-    p->times[sender].release[q->sends[q->taken].index] = v->next[sender];
-    q->took[q->taken++] = v->key[rank];
-    wake(v, sender);
+    if (is_send(a.kind)) {
+        q->start[q->sent++] = v->clock[rank];
+        times->end[index] = v->clock[rank] + message_time(v, a);
+    } else {
+        q->ready[q->posted++] = v->key[rank];
+    }
+    meet(v, q);
+    wake(v, a.peer);
 }
 
 static void run_entry(Prover *v, int rank)
@@ -536,17 +596,11 @@ static void run_entry(Prover *v, int rank)
     if (is_compute(a.kind)) {
         times->start[index] = run_compute(v, rank, a);
         times->end[index] = v->clock[rank];
-    } else if (is_send(a.kind)) {
-        Queue *q = queue_of(v, rank, a);
-        q->start[q->sent++] = v->clock[rank];
-        times->end[index] = v->clock[rank] + message_time(v, a);
-        wake(v, a.peer);
-    } else if (is_receive(a.kind)) {
-        run_receive(v, rank, a, times, index);
-    } else if (is_wait(a.kind)) {
+    } else if (is_send(a.kind) || is_receive(a.kind)) {
+        run_message(v, rank, a, times, index);
+    } else if (is_wait(a.kind) || is_take(a.kind)) {
         v->clock[rank] = times->end[index] = v->key[rank];
-    } else if ((a.kind == ACT_REDUCE || a.kind == ACT_STEP) &&
-               v->arrived[a.kind == ACT_STEP ? p->tie_count : a.micro] == 0) {
+    } else if (v->arrived[a.kind == ACT_STEP ? p->tie_count : a.micro] == 0) {
         release_collective(v, rank, a);
         times->start[index] = times->end[index] = v->clock[rank];
     }
@@ -578,20 +632,15 @@ static const char *missing_message(Prover *v, int rank)
 {
     Program *p = v->p;
     Action a = at(v, rank, v->next[rank]);
-    if (is_receive(a.kind)) {
-        Queue *q = queue_of(v, rank, a);
-        Place s = q->sends[q->taken];
-        return text_format(p->arena, "%s, action %d",
-                           action_text(p, at(v, s.rank, s.index)), s.index);
-    }
-    if (is_wait(a.kind)) {
-        Queue *q = queue_of(v, rank, a);
-        Place r =
-            q->receives[v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)]];
-        return text_format(p->arena, "%s, action %d",
-                           action_text(p, at(v, r.rank, r.index)), r.index);
-    }
-    return action_text(p, a);
+    if (a.kind == ACT_REDUCE || a.kind == ACT_STEP)
+        return action_text(p, a);
+    Queue *q = queue_of(v, rank, a);
+    Place other = is_receive(a.kind) ? q->sends[q->posted]
+                  : is_take(a.kind)  ? q->sends[ordinal_of(v, a)]
+                                     : q->receives[ordinal_of(v, a)];
+    return text_format(p->arena, "%s, action %d",
+                       action_text(p, at(v, other.rank, other.index)),
+                       other.index);
 }
 
 /* What the rank would do next if its message came: the compute that a person
@@ -652,7 +701,9 @@ static Prover start_proof(Program *p)
 {
     size_t ranks = (size_t)p->ranks,
            cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
-    Prover v = {.p = p, .microbatches = (int)p->set.microbatches.value};
+    Prover v = {.p = p,
+                .microbatches = (int)p->set.microbatches.value,
+                .posts = p->target == TARGET_CUDA};
     v.queues = arena_take(p->arena, sizeof *v.queues * ranks * ranks);
     v.next = arena_take(p->arena, sizeof *v.next * ranks);
     v.clock = arena_take(p->arena, sizeof *v.clock * ranks);
@@ -663,6 +714,7 @@ static Prover start_proof(Program *p)
     v.key = arena_take(p->arena, sizeof *v.key * ranks);
     for (int back = 0; back < 2; back++) {
         v.ordinal[back] = arena_take(p->arena, sizeof(int) * cells);
+        v.expected[back] = arena_take(p->arena, sizeof(int) * cells);
         v.arrival[back] = arena_take(p->arena, sizeof(double) * cells);
     }
     p->times = arena_take(p->arena, sizeof *p->times * ranks);

@@ -8,12 +8,15 @@
 
 static char plan_said[1 << 16];  // what the passes said about the last plan
 
+static Target plan_target;  // of plans opened from now on
+
 static Program *open_plan(const char *text)
 {
     Arena *arena = arena_open();
     Program *p = arena_take(arena, sizeof *p);
     memset(plan_said, 0, sizeof plan_said);
     p->arena = arena;
+    p->target = plan_target;
     p->diagnostics = fmemopen(plan_said, sizeof plan_said - 1, "w");
     p->sources = arena_take(arena, sizeof *p->sources);
     p->sources[0] = (Source){"test.pipe", text, (int)strlen(text)};

@@ -72,7 +72,8 @@ static void case_of_grid(const char *name, int P, int M, int v)
 {
     Program *p;
     char what[96];
-    snprintf(what, sizeof what, "%s P=%d M=%d v=%d", name, P, M, v);
+    snprintf(what, sizeof what, "%s%s P=%d M=%d v=%d",
+             plan_target == TARGET_CUDA ? "cuda " : "", name, P, M, v);
     bool good = plan_chain(&p, P, v, M, name) && prove(p) &&
                 equals_formula(p, name, P, M, v);
     verdict(good, what);
@@ -215,6 +216,9 @@ static void circle(void)
 int main(void)
 {
     grid();
+    plan_target = TARGET_CUDA;
+    grid();
+    plan_target = TARGET_CPU;
     published();
     golden_orders();
     one_chunk();

@@ -8,7 +8,8 @@
  * The run is an implementation of its own: every rank has an arena of stamps,
  * a kernel stamps the bytes that it writes and checks those that it reads, a
  * receive copies stamps from the sender's arena at that moment, as the real
- * transport does, and the order of the ranks is random. */
+ * transport does, and the order of the ranks is random. Where receives are
+ * posted, the copy happens at any moment after both ends are there. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -32,7 +33,9 @@ typedef struct Machine {
     int *arena[MAX_RANKS];  // a stamp for every 16 floats
     int next[MAX_RANKS], collectives[MAX_RANKS];
     Action queue[MAX_RANKS][MAX_RANKS][MAX_QUEUE];
+    Action posts[MAX_RANKS][MAX_RANKS][MAX_QUEUE];
     int sent[MAX_RANKS][MAX_RANKS], taken[MAX_RANKS][MAX_RANKS];
+    int posted[MAX_RANKS][MAX_RANKS];
     int last_added[64];  // [chunk] micro-batch
     int done;
     const char *fault;
@@ -85,23 +88,53 @@ static void run_compute(Machine *m, int rank, Action a)
     m->done++;
 }
 
-static bool receive(Machine *m, int rank, Action a)
+/* The oldest open message from one rank to another travels now. */
+static void travel(Machine *m, int from, int to)
 {
-    int from = a.peer, k = m->taken[from][rank];
-    if (k == m->sent[from][rank])
-        return false;
-    Action s = m->queue[from][rank][k];
+    int k = m->taken[from][to];
+    Action s = m->queue[from][to][k], a = m->posts[from][to][k];
     bool back = s.kind == ACT_SEND_B;
     if (back != (a.kind == ACT_RECV_B) || s.micro != a.micro ||
         s.chunk + (back ? -1 : 1) != a.chunk) {
         m->fault = "took another message";
-        return true;
+        return;
     }
-    BlockKind out = back ? BLOCK_DX : BLOCK_Y, in = back ? BLOCK_DY : BLOCK_X;
-    expect(m, from, out, s);  // still there, at the moment of the copy
-    stamp(m, rank, in, a);
-    m->taken[from][rank]++;
+    expect(m, from, back ? BLOCK_DX : BLOCK_Y, s);  // at this very moment
+    stamp(m, to, back ? BLOCK_DY : BLOCK_X, a);
+    m->taken[from][to]++;
+}
+
+static bool receive(Machine *m, int rank, Action a)
+{
+    int from = a.peer;
+    if (m->p->target == TARGET_CPU &&
+        m->taken[from][rank] == m->sent[from][rank])
+        return false;
+    m->posts[from][rank][m->posted[from][rank]++] = a;
+    if (m->p->target == TARGET_CPU)
+        travel(m, from, rank);
     return true;
+}
+
+static bool travel_somewhere(Machine *m)
+{
+    int from = roll(m->p->ranks), to = roll(m->p->ranks);
+    int k = m->taken[from][to];
+    if (k == m->sent[from][to] || k == m->posted[from][to])
+        return false;
+    travel(m, from, to);
+    return true;
+}
+
+static bool take_is_over(const Machine *m, int rank, Action a)
+{
+    ActionKind posted = a.kind == ACT_TAKE_F ? ACT_RECV_F : ACT_RECV_B;
+    for (int k = 0; k < m->posted[a.peer][rank]; k++) {
+        Action r = m->posts[a.peer][rank][k];
+        if (r.kind == posted && r.chunk == a.chunk && r.micro == a.micro)
+            return m->taken[a.peer][rank] > k;
+    }
+    return false;
 }
 
 static bool wait_is_over(const Machine *m, int rank, Action a)
@@ -153,6 +186,9 @@ static bool step(Machine *m, int rank)
     } else if (a.kind == ACT_WAIT_F || a.kind == ACT_WAIT_B) {
         if (!wait_is_over(m, rank, a))
             return false;
+    } else if (a.kind == ACT_TAKE_F || a.kind == ACT_TAKE_B) {
+        if (!take_is_over(m, rank, a))
+            return false;
     } else if (!all_are_here(m, a)) {
         return false;
     }
@@ -170,9 +206,11 @@ static const char *run_lists(Program *p)
         m.arena[r] = calloc(p->arena_floats[r] / CELL + 1, sizeof(int));
         total += p->lists[r].count;
     }
-    while (!m.fault && ran < total && idle < 64 * p->ranks) {
-        bool moved = step(&m, roll(p->ranks));
-        ran += moved;
+    while (!m.fault && ran < total && idle < 64 * p->ranks * p->ranks) {
+        bool travelled = roll(3) == 0 && travel_somewhere(&m);
+        bool stepped = !travelled && step(&m, roll(p->ranks));
+        bool moved = travelled || stepped;
+        ran += stepped;
         idle = moved ? 0 : idle + 1;
     }
     for (int r = 0; r < p->ranks; r++)
@@ -303,15 +341,25 @@ int main(int argc, char **argv)
     static const struct {
         const char *schedule;
         int P, v, M;
+        Target target;
     } cases[] = {
-        {"naive", 3, 1, 3},       {"gpipe", 4, 1, 5},
-        {"1f1b", 2, 1, 4},        {"1f1b", 4, 1, 8},
-        {"interleaved", 2, 2, 4}, {"interleaved", 4, 2, 6},
-        {"interleaved", 3, 3, 4}, {"gpipe", 1, 1, 3},
+        {"naive", 3, 1, 3, TARGET_CPU},
+        {"gpipe", 4, 1, 5, TARGET_CPU},
+        {"1f1b", 2, 1, 4, TARGET_CPU},
+        {"1f1b", 4, 1, 8, TARGET_CPU},
+        {"interleaved", 2, 2, 4, TARGET_CPU},
+        {"interleaved", 4, 2, 6, TARGET_CPU},
+        {"interleaved", 3, 3, 4, TARGET_CPU},
+        {"gpipe", 1, 1, 3, TARGET_CPU},
+        {"1f1b", 4, 1, 6, TARGET_CUDA},
+        {"gpipe", 3, 1, 4, TARGET_CUDA},
+        {"interleaved", 2, 2, 4, TARGET_CUDA},
+        {"interleaved", 4, 2, 6, TARGET_CUDA},
     };
     int times = argc > 1 ? atoi(argv[1]) : 500;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Program *p;
+        plan_target = cases[i].target;
         if (!plan_chain(&p, cases[i].P, cases[i].v, cases[i].M,
                         cases[i].schedule) ||
             !prove(p) || !memory(p)) {
