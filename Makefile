@@ -18,7 +18,7 @@ COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compi
            $B/grammar/pipe_parse.o $B/grammar/pipe_lex.o $B/grammar/schedules.o
 PASSES = $(filter-out $B/compiler/main.o,$(COMPILER))
 KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(wildcard runtime/cpu/*.c))
-RUNTIME = $(KERNELS) $B/runtime/job.o $B/runtime/data.o $B/runtime/save.o $B/runtime/local/local.o
+RUNTIME = $(KERNELS) $B/runtime/job.o $B/runtime/data.o $B/runtime/save.o $B/runtime/local/shared.o $B/runtime/local/local.o
 LAUNCHER = $B/runtime/launch.o $B/runtime/progress.o
 COMPILE = $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
 PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar

@@ -28,12 +28,15 @@ extern Job pp_job;
 void pp_delay(void);                // sleeps a little under --delay
 uint64_t pp_splitmix64(uint64_t x);
 
-/* the transport (local/local.c) */
+/* the launcher and the other ranks (local/shared.c) */
 void pp_attach(void);               // finds the launcher; sets control, self, alone
-float *pp_join(void);               // waits for all ranks; the arena
-void pp_mark_step(void);            // the ordinals of pp_wait count from here
+void pp_progress(void);             // something was done: this rank does not stall
 void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what, int micro,
               int peer);
+
+/* the transport (local/local.c) */
+float *pp_join(void);               // waits for all ranks; the arena
+void pp_mark_step(void);            // the ordinals of pp_wait count from here
 void pp_meet_all(const char *what); // barrier of all ranks
 
 /* data.c, save.c */

@@ -1,0 +1,43 @@
+/* shared.h: the memory that the ranks of one machine share, for the transports
+ * that use it: local/local.c and cuda/pinned.cu. control.h has the drawing. */
+#ifndef PP_SHARED_H
+#define PP_SHARED_H
+
+#include "../job.h"
+
+enum { USES = 4096 };  // most uses of one tied parameter
+
+typedef struct Message {
+    uint64_t where, floats;  // in the region; length
+} Message;
+
+typedef struct Queue {  // from one rank to another
+    Counter sent, taken;
+    Message ring[];
+} Queue;
+
+typedef struct Shared {
+    int fd;  // -1 when alone
+    int rank, ranks, spins;
+    char *region;       // all behind the records; the pointers below lead there
+    double *squares;    // [parameters]
+    Counter *meets;     // [from][to]: meetings with `to` that `from` has come to
+    uint64_t *offsets;  // [rank][USES]: the gradients of the tie at hand
+    char *queues;       // [from][to], of queue_bytes each
+    size_t queue_bytes;
+    uint32_t ring;   // messages; a power of two, so that it divides 2^32
+    size_t *arenas;  // [ranks]: where they begin in the region
+    uint32_t *met;   // [ranks]: meetings with each rank so far
+    int *everyone;   // 0, 1, .. ranks - 1
+} Shared;
+
+extern Shared pp_shared;
+
+/* Says what this rank needs and waits for all; its own part of the region. */
+void *pp_join_region(size_t bytes);
+/* Returns when every member has called it as often as this rank has for it. */
+void pp_meet(const int *members, int count, const char *what);
+void *pp_allocate(size_t count, size_t size);  // zeroed
+Queue *pp_queue(int from, int to);
+
+#endif
