@@ -17,8 +17,9 @@ SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/schedules/*.c))))
 COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/schedules/*.c)) \
            $B/grammar/pipe_parse.o $B/grammar/pipe_lex.o $B/grammar/schedules.o
 PASSES = $(filter-out $B/compiler/main.o,$(COMPILER))
-KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(wildcard runtime/cpu/*.c))
-RUNTIME = $(KERNELS) $B/runtime/job.o $B/runtime/data.o $B/runtime/save.o $B/runtime/local/shared.o $B/runtime/local/local.o
+HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o)
+KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard runtime/cpu/*.c)))
+RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $B/runtime/local/local.o
 LAUNCHER = $B/runtime/launch.o $B/runtime/progress.o
 COMPILE = $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
 PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar
@@ -107,11 +108,11 @@ $B/grammar/%.o: $B/grammar/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h
 
 $B/runtime/cpu/%.o: runtime/cpu/%.c
 	@mkdir -p $(@D)
-	$(COMPILE) $(KERNEL_CFLAGS)
+	$(COMPILE) -D_GNU_SOURCE $(KERNEL_CFLAGS)
 
 $B/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(COMPILE)
+	$(COMPILE) -D_GNU_SOURCE
 
 # ---- tests and benchmarks ----
 
@@ -126,9 +127,9 @@ $B/tests/kernel/finite_difference: tests/kernel/finite_difference.c $(DOUBLE)
 	@mkdir -p $(@D)
 	$(TEST_C) $< $(DOUBLE) -lm
 
-$B/tests/kernel/float: tests/kernel/float.c $(KERNELS)
+$B/tests/kernel/float: tests/kernel/float.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)
-	$(TEST_C) $(KERNEL_CFLAGS) $< $(KERNELS) $(LIBS)
+	$(TEST_C) $(KERNEL_CFLAGS) $< $(KERNELS) $B/runtime/random.o $(LIBS)
 
 $B/tests/%: tests/%.c $B/libpipec.a
 	@mkdir -p $(@D)

@@ -8,7 +8,6 @@
  * so nobody keeps a position, and a rank reads a sample only if it needs it.
  * Files of tokens are mapped; files of numbers are text, read once at the
  * start. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -20,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cpu/device.h"
 #include "fail.h"
 #include "job.h"
+#include "random.h"
 
 enum {
     CHECKED_AT_START = 1 << 24
@@ -266,12 +265,12 @@ static void load_tokens(int32_t *to, int micro, size_t later)
                     sample_hash(micro, row) % (data.count - seq) + later, seq);
 }
 
-void pp_tokens(int32_t *tokens, int micro)
+void pp_read_tokens(int32_t *tokens, int micro)
 {
     load_tokens(tokens, micro, 0);
 }
 
-void pp_token_targets(int32_t *targets, int micro)
+void pp_read_token_targets(int32_t *targets, int micro)
 {
     load_tokens(targets, micro, 1);
 }
@@ -286,14 +285,14 @@ static void load_numbers(float *to, int micro, size_t skipped, size_t count)
     }
 }
 
-void pp_numbers(float *values, int micro)
+void pp_read_numbers(float *values, int micro)
 {
     const PpData *plan = &pp_job.plan.data;
     load_numbers(values, micro, 0,
                  (size_t)plan->seq * (size_t)plan->input_width);
 }
 
-void pp_number_targets(float *values, int micro)
+void pp_read_number_targets(float *values, int micro)
 {
     const PpData *plan = &pp_job.plan.data;
     size_t inputs = (size_t)plan->seq * (size_t)plan->input_width;

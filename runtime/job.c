@@ -5,7 +5,6 @@
  * nothing here waits for the launcher, except when it is so far behind that a
  * step would be lost. A program that runs alone has a private record and prints
  * its steps itself. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,6 +16,7 @@
 #include "cpu/device.h"
 #include "fail.h"
 #include "job.h"
+#include "random.h"
 
 Job pp_job;
 
@@ -193,6 +193,7 @@ static void report_step(void)
     RankRecord *self = pp_job.self;
     if (pp_job.step == 0)
         return;
+    pp_end_step();
     if (pp_job.alone) {
         print_step(pp_job.step, &pp_job.record);
         return;
@@ -239,6 +240,7 @@ int pp_next_step(void)
     pp_job.self->action[0] = 0;
     atomic_store(&pp_job.self->step, next);
     pp_mark_step();
+    pp_begin_step();
     return 1;
 }
 
@@ -288,7 +290,7 @@ void pp_end(void)
     atomic_fetch_add_explicit(&pp_job.self->progress, 1, memory_order_relaxed);
 }
 
-void pp_loss(const float *losses, int microbatches)
+void pp_add_losses(const float *losses, int microbatches)
 {
     for (int i = 0; i < microbatches; i++)
         pp_job.record.loss += (double)losses[i];
@@ -297,9 +299,9 @@ void pp_loss(const float *losses, int microbatches)
 
 /* The first step has rate / warmup, step `warmup` the whole rate, the last one
  * floor * rate. */
-float pp_rate(float rate, int warmup, float floor)
+float pp_rate_at(int step, float rate, int warmup, float floor)
 {
-    int step = pp_job.step, steps = pp_job.plan.steps;
+    int steps = pp_job.plan.steps;
     if (step <= warmup)
         return (float)((double)rate * step / warmup);
     if (floor >= 1 || steps <= warmup)

@@ -28,6 +28,14 @@ extern Job pp_job;
 void pp_delay(void);                // sleeps a little under --delay
 uint64_t pp_splitmix64(uint64_t x);
 
+void pp_add_losses(const float *losses, int microbatches);  // into the record of the step
+float pp_rate_at(int step, float rate, int warmup, float floor);
+
+/* the device (cpu/host.c, cuda/host.cu), and its pp_device_start */
+void pp_begin_step(void);           // pp_job.step is about to run
+void pp_end_step(void);             // all that it asked for is done, its record is complete
+const float *pp_read_back(const float *values, size_t count);   // of the arena, readable until the next call
+
 /* the launcher and the other ranks (local/shared.c) */
 void pp_attach(void);               // finds the launcher; sets control, self, alone
 void pp_progress(void);             // something was done: this rank does not stall
@@ -41,6 +49,10 @@ void pp_meet_all(const char *what); // barrier of all ranks
 
 /* data.c, save.c */
 void pp_open_data(void);
+void pp_read_tokens(int32_t *tokens, int micro);            // into host memory; as in pp.h
+void pp_read_token_targets(int32_t *targets, int micro);
+void pp_read_numbers(float *values, int micro);
+void pp_read_number_targets(float *values, int micro);
 void pp_open_save(void);
 void pp_write_save(void);
 

@@ -7,7 +7,6 @@
  * touches the training. Whatever goes wrong, it says which rank, at which
  * action, waiting for what, then kills all: no rank outlives it
  * (PR_SET_PDEATHSIG) and none is left as a zombie. */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

@@ -108,6 +108,8 @@ void pp_number_targets(float *values, int micro);           // [rows x seq x tar
  * rank. */
 void pp_normal(float *w, size_t count, const char *name, float deviation);
 void pp_fill(float *w, size_t count, float value);
+/* cuda: the compute copy of a parameter, in the program's dtype, from its float master copy. */
+void pp_narrow(float *to, const float *from, size_t count);
 /* --save DIR: adds one parameter to this rank's safetensors file. columns = 0:
  * one dimension. */
 void pp_save(const char *name, const float *w, size_t rows, size_t columns);

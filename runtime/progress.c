@@ -6,7 +6,6 @@
  *     bubble  1 - (sum of the ranks' busy times) / (ranks * (last end - first begin))
  * On a terminal one line is rewritten; in a pipe there are at most some 50
  * lines, with the first and the last. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
 #include <sched.h>

@@ -8,7 +8,6 @@
  * A file gets its name only when it is complete and on the disk (write, fsync,
  * rename); the index comes after all of them. Rank 0 knows only its own
  * parameters, so it reads the names from the headers. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -141,8 +140,10 @@ static void write_shard(void)
     write_bytes(&out, prefix, sizeof prefix);
     write_bytes(&out, header, length);
     for (int i = 0; i < saved.count; i++)
-        write_bytes(&out, saved.list[i].values,
-                    value_count(&saved.list[i]) * sizeof(float));
+        write_bytes(
+            &out,
+            pp_read_back(saved.list[i].values, value_count(&saved.list[i])),
+            value_count(&saved.list[i]) * sizeof(float));
     close_output(&out);
     free(header);
 }

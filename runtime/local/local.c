@@ -9,7 +9,6 @@
  * Every collective is two meetings of its members around a part that each does
  * alone; a meeting is one counter per ordered pair, so groups may overlap and
  * there is no limit on their number. */
-#define _GNU_SOURCE
 #include "shared.h"
 
 #include <math.h>

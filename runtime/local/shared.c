@@ -1,7 +1,6 @@
 /* shared.c: how ranks of one machine find each other: they attach to the control
  * block that the launcher made, wait on counters, join one region of memory and
  * meet in it. What travels there is the transport's business. */
-#define _GNU_SOURCE
 #include "shared.h"
 
 #include <sched.h>

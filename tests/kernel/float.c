@@ -9,6 +9,7 @@
 #include "../../runtime/cpu/device.h"
 #include "../../runtime/cpu/real.h"
 #include "../../runtime/fail.h"
+#include "../../runtime/random.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static float *numbers(size_t count, const char *name)
     float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
     if (!x)
         pp_fail("out of memory\n");
-    pp_normal(x, count, name, 1);
+    pp_draw_normal(x, count, name, 1);
     return x;
 }
 
@@ -377,9 +378,9 @@ static void check_normal(void)
 {
     enum { COUNT = 100000 };
     double mean = 0, square = 0;
-    pp_normal(a, COUNT, "h.0.weight", 0.02f);
-    pp_normal(c, 7, "h.0.weight", 0.02f);
-    pp_normal(e, COUNT, "h.1.weight", 0.02f);
+    pp_draw_normal(a, COUNT, "h.0.weight", 0.02f);
+    pp_draw_normal(c, 7, "h.0.weight", 0.02f);
+    pp_draw_normal(e, COUNT, "h.1.weight", 0.02f);
     for (int i = 0; i < COUNT; i++) {
         mean += a[i] / COUNT;
         square += a[i] / 0.02 * a[i] / 0.02 / COUNT;

@@ -4,8 +4,9 @@
  * and of nothing before it: any rank makes the same parameter. The counter goes
  * through the mixing step of SplitMix64 (Steele, Lea and Flood 2014); Box-
  * Muller turns two of its numbers into two normal ones. */
-#include "device.h"
-#include "real.h"
+#include "random.h"
+
+#include <math.h>
 
 uint64_t pp_seed = 1;
 
@@ -30,7 +31,7 @@ static double uniform(uint64_t key, uint64_t counter)  // in (0, 1]
     return (double)((bits >> 11) + 1) * 0x1p-53;
 }
 
-void pp_normal(float *w, size_t count, const char *name, float deviation)
+void pp_draw_normal(float *w, size_t count, const char *name, float deviation)
 {
     uint64_t key = mix(hash_name(name) ^ mix(pp_seed));
     for (size_t i = 0; i < count; i += 2) {
