@@ -1,0 +1,123 @@
+#!/bin/sh
+# language.sh RUNTIME SCRATCH: the documents say what the compiler does: every complete file in them is
+# one, everything that can be typed is mentioned, and ranges and defaults are the compiler's.
+pipec=$1/../../bin/pipec
+scratch=$2
+here=$(dirname "$0")/../..
+language=$here/docs/language.md
+manual=$here/docs/pipec.1
+
+ok() { echo "ok $1"; }
+not_ok() {
+    echo "not ok $*"
+    bad=yes
+}
+# all NAME WHAT: `ok` if $words is not empty and nothing was found missing.
+all() {
+    if [ -z "$words" ]; then
+        not_ok "$1" "found no $2"
+    elif [ -z "$bad" ]; then
+        ok "$1"
+    fi
+}
+
+# ---- complete files ----
+
+# Every block that begins with ```pipe goes to its own file, named by document and line.
+for document in "$language" "$here/README.md"; do
+    [ -f "$document" ] || continue
+    awk -v prefix="$scratch/$(basename "$document" .md)-" '
+        $0 == "```pipe" { file = prefix (NR + 1) ".pipe"; printf "" > file; next }
+        /^```/ { if (file) close(file); file = "" }
+        file { print > file }' "$document"
+done
+bad=''
+words=$(find "$scratch" -name 'language-*.pipe')
+for file in "$scratch"/*.pipe; do
+    "$pipec" check "$file" >"$scratch/said" 2>&1 || not_ok complete-file "$(basename "$file"): $(head -3 "$scratch/said")"
+done
+all complete-files 'blocks of pipe'
+
+# ---- everything is mentioned, between back quotes ----
+
+# mentioned KIND: each of $words opens a back-quoted text of the reference.
+mentioned() {
+    bad=''
+    for word in $words; do
+        grep -q "\`${word}[\`( ]" "$language" || not_ok "$1" "\`$word\` is not in docs/language.md"
+    done
+    all "$1" "$1"
+}
+
+words=$("$pipec" --help ops | sed -n 's/^  \([a-z_]\{2,\}\).*/\1/p')
+mentioned ops
+words=$("$pipec" --help ops | sed -n 's/.*\[, \([a-z]*\)\].*/\1/p')
+bad=''
+for word in $words; do
+    grep -q ", $word)\`" "$language" || not_ok flags "\`..., $word)\` is not in docs/language.md"
+done
+all flags flags
+words=$("$pipec" --help schedules | awk '{ print $1 }')
+mentioned schedules
+words=$(sed -n 's/.*\.option = {\(.*\)}.*/\1/p' "$here"/compiler/schedules/*.c | tr -d ',"')
+mentioned options-of-schedules
+words=$(sed -n 's/^ *{"\(pipeline\|train\|cluster\)", "\([a-z]*\)".*/\2/p' "$here"/compiler/check*.c)
+mentioned settings
+words=$(sed -n 's/^ *{"\([a-z0-9]*\)", offsetof(Settings.*/\1/p' "$here"/compiler/check*.c)
+mentioned optimizer-arguments
+words=$(sed -n '/data_words\[\] = {/,/}/p' "$here"/compiler/check*.c | grep -o '"[a-z0-9]*"' | tr -d '"' | grep -v none)
+mentioned formats
+words=$(grep -o '{"[A-Za-z]*", [0-9a-z.+-]*, [^}]*}' "$here/compiler/parse.c" | sed 's/{"\([A-Za-z]*\)".*/\1/')
+mentioned units
+words=$(sed -n 's/^\("[a-z|"]*"\) *{.*/\1/p' "$here/grammar/pipe.l" | tr -d '"' | tr '|' ' ')
+mentioned keywords
+
+# ---- ranges and defaults ----
+
+# The rows of tables: | `name` | meaning | from | to | default |
+# shellcheck disable=SC2016
+rows=$(sed -n 's/^| `\([a-z]*\)` | [^|]* | \([0-9]*\) | \([0-9]*\) | \([0-9]*\) |$/\1 \2 \3 \4/p' "$language")
+echo 'model m { input x[2]; a : linear(2); loss : mse }' >"$scratch/range.pipe"
+"$pipec" check "$scratch/range.pipe" --dump=check >"$scratch/default"
+
+# says NAME VALUE: whether the range of NAME is what `check` complains about.
+says() { "$pipec" check "$scratch/range.pipe" --dump=check -D "$1=$2" 2>&1 | grep -q 'but must be'; }
+
+bad=''
+words=$(echo "$rows" | awk '{ print $1 }')
+while read -r name from to default; do
+    says "$name" "$from" && not_ok range "$name $from is refused"
+    says "$name" "$to" && not_ok range "$name $to is refused"
+    says "$name" "$from-1" || not_ok range "$name $from-1 is not refused"
+    says "$name" "$to*2" || not_ok range "$name $to*2 is not refused"
+    "$pipec" check "$scratch/range.pipe" --dump=check -D "$name=$default" | cmp -s - "$scratch/default" ||
+        not_ok default "$name is not $default"
+done <<END
+$rows
+END
+all ranges-and-defaults 'rows of tables'
+
+# ---- the man page ----
+
+bad=''
+words=$(for command in '' check inspect build run; do
+    # shellcheck disable=SC2086
+    "$pipec" $command --help
+done | grep -oE '(^|[ [])--?[A-Za-z]+' | tr -d ' [' | sort -u)
+for word in $words; do
+    sed 's/\\//g' "$manual" | grep -qE "^\.[A-Z]+.* ?$word([ =\",]|\$)" || not_ok options "$word is not in docs/pipec.1"
+done
+all options options
+
+if command -v groff >/dev/null 2>&1; then
+    warnings=$(groff -man -Tutf8 -ww -z "$manual" 2>&1)
+elif command -v mandoc >/dev/null 2>&1; then
+    warnings=$(mandoc -Tlint -W warning "$manual" 2>&1)
+else
+    exit 0
+fi
+if [ -z "$warnings" ]; then
+    ok manual
+else
+    not_ok manual "$warnings"
+fi
