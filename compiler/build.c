@@ -35,6 +35,8 @@ static const char *library_folder(Program *p)
 
 /* ---- build ---- */
 
+enum { MAX_WORDS = 64 };  // of a compiler's command
+
 static bool is_newer(const char *file, const char *than)
 {
     struct stat a, b;
@@ -45,26 +47,54 @@ static bool is_newer(const char *file, const char *than)
                : a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec;
 }
 
-static void start_compiler(Program *p, const char *library, const char *source,
-                           const char *binary)
+/* The compiler and what it links against; $CC and $NVCC may hold options. */
+typedef struct Toolchain {
+    const char *command, *flags, *archive, *libraries;
+} Toolchain;
+
+static Toolchain toolchain(Program *p, const char *library)
 {
-    const char *compiler = getenv("CC") && *getenv("CC") ? getenv("CC") : "cc";
-    char *const words[] = {(char *)compiler,
-                           "-std=c11",
-                           "-O1",
-                           "-I",
-                           (char *)library,
-                           (char *)source,
-                           "-o",
-                           (char *)binary,
-                           text_format(p->arena, "%s/libpp.a", library),
-                           "-ldnnl",
-                           "-lgomp",
-                           "-lm",
-                           NULL};
-    execvp(compiler, words);
-    fprintf(stderr, "pipec: error: cannot run the C compiler %s: %s\n",
-            compiler, strerror(errno));
+    bool cuda = p->target == TARGET_CUDA;
+    const char *chosen = getenv(cuda ? "NVCC" : "CC");
+    Toolchain t = {.command = chosen && *chosen ? chosen
+                              : cuda            ? "nvcc"
+                                                : "cc",
+                   .flags = cuda ? "-std=c++20 -O1" : "-std=c11 -O1",
+                   .libraries = cuda ? "-lcublasLt -lnccl -lcuda -lm"
+                                     : "-ldnnl -lgomp -lm"};
+    const char *name = !cuda                        ? "libpp.a"
+                       : p->set.dtype == DTYPE_BF16 ? "libpp_cuda_bf16.a"
+                                                    : "libpp_cuda_f32.a";
+    t.archive = text_format(p->arena, "%s/%s", library, name);
+    return t;
+}
+
+static int split_words(Program *p, const char *text, char **words, int count)
+{
+    for (; *text; text += strspn(text, " ")) {
+        size_t length = strcspn(text, " ");
+        if (length && count < MAX_WORDS - 1)
+            words[count++] = text_copy(p->arena, text, length);
+        text += length;
+    }
+    return count;
+}
+
+static void start_compiler(Program *p, const Toolchain *t, const char *library,
+                           const char *source, const char *binary)
+{
+    char *words[MAX_WORDS] = {NULL};
+    int count = split_words(p, t->command, words, 0);
+    count = split_words(p, t->flags, words, count);
+    char *const fixed[] = {"-I", (char *)library, (char *)source,
+                           "-o", (char *)binary,  (char *)t->archive};
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (count < MAX_WORDS - 1)
+            words[count++] = fixed[i];
+    split_words(p, t->libraries, words, count);
+    execvp(words[0], words);
+    fprintf(stderr, "pipec: error: cannot run the compiler %s: %s\n", words[0],
+            strerror(errno));
     _exit(127);
 }
 
@@ -79,48 +109,88 @@ static bool wait_for_one(Program *p)
     return false;
 }
 
-/* A program of an earlier build with more ranks must not be taken for one of
- * this job. */
+/* A program of an earlier build, with more ranks or for another target, must
+ * not be taken for one of this job. */
 static void remove_stale(Program *p, const char *directory)
 {
-    for (int r = p->ranks;; r++) {
+    const char *other = p->target == TARGET_CUDA ? "c" : "cu";
+    for (int r = 0;; r++) {
         char *binary = text_format(p->arena, "%s/rank%d", directory, r);
-        bool source_gone = remove(text_format(p->arena, "%s.c", binary)) != 0;
-        if ((remove(binary) != 0) & source_gone)
+        bool gone = remove(text_format(p->arena, "%s.%s", binary, other)) == 0;
+        if (r >= p->ranks)
+            gone |= remove(text_format(p->arena, "%s.%s", binary,
+                                       source_suffix(p))) == 0;
+        if ((gone || r >= p->ranks) && remove(binary) == 0)
+            gone = true;
+        if (r >= p->ranks && !gone)
             return;
     }
+}
+
+/* What mpirun and srun take to start one program per rank. */
+static bool write_starters(Program *p, const char *directory)
+{
+    FILE *app = fopen(text_format(p->arena, "%s/mpirun.app", directory), "w");
+    FILE *multi = fopen(text_format(p->arena, "%s/srun.conf", directory), "w");
+    for (int r = 0; app && multi && r < p->ranks; r++) {
+        fprintf(app, "-np 1 %s/rank%d\n", directory, r);
+        fprintf(multi, "%d %s/rank%d\n", r, directory, r);
+    }
+    bool fine = app && multi && !ferror(app) && !ferror(multi);
+    if (app)
+        fine &= fclose(app) == 0;
+    if (multi)
+        fine &= fclose(multi) == 0;
+    if (!fine)
+        error_plain(p, "cannot write the files for mpirun and srun into %s: %s",
+                    directory, strerror(errno));
+    return fine;
+}
+
+static bool has_archive(Program *p, const Toolchain *t)
+{
+    if (access(t->archive, R_OK) == 0)
+        return true;
+    error_plain(p, "the CUDA runtime %s is not there", t->archive);
+    help(p, "make it where nvcc is installed: `make cuda`");
+    return false;
+}
+
+/* Starts the compiler on one rank; false when it cannot be started. */
+static bool compile_rank(Program *p, const Toolchain *t, const char *library,
+                         const char *source, const char *binary)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        start_compiler(p, t, library, source, binary);
+    if (pid < 0)
+        error_plain(p, "cannot start the compiler: %s", strerror(errno));
+    return pid > 0;
 }
 
 bool build(Program *p, const char *directory)
 {
     const char *library = library_folder(p);
+    if (!library)
+        return false;
+    Toolchain t = toolchain(p, library);
     long cores = sysconf(_SC_NPROCESSORS_ONLN), running = 0;
-    bool fine = library != NULL;
+    bool fine = has_archive(p, &t);
     remove_stale(p, directory);
     for (int r = 0; r < p->ranks && fine; r++) {
         char *binary = text_format(p->arena, "%s/rank%d", directory, r);
-        char *source = text_format(p->arena, "%s.c", binary);
-        if (is_newer(binary, source) &&
-            is_newer(binary, text_format(p->arena, "%s/libpp.a", library)))
+        char *source = text_format(p->arena, "%s.%s", binary, source_suffix(p));
+        if (is_newer(binary, source) && is_newer(binary, t.archive))
             continue;
-        if (running >= cores) {
-            fine = wait_for_one(p);
-            running--;
-        }
-        fflush(NULL);
-        pid_t pid = fork();
-        if (pid == 0)
-            start_compiler(p, library, source, binary);
-        if (pid < 0) {
-            error_plain(p, "cannot start the C compiler: %s", strerror(errno));
-            fine = false;
-        } else {
+        for (; running >= cores; running--)
+            fine &= wait_for_one(p);
+        if (fine && (fine = compile_rank(p, &t, library, source, binary)))
             running++;
-        }
     }
     for (; running > 0; running--)
         fine &= wait_for_one(p);
-    return fine;
+    return fine && (p->target == TARGET_CPU || write_starters(p, directory));
 }
 
 /* ---- run ---- */

@@ -107,6 +107,7 @@ typedef struct Number {         // a setting, and where it was written (span -1:
 
 typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT } SplitKind;
 typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } DataKind;
+typedef enum { DTYPE_F32, DTYPE_BF16 } Dtype;      // of activations and of what kernels read
 typedef enum { OPTIMIZER_SGD, OPTIMIZER_ADAMW } OptimizerKind;
 
 typedef struct Settings {
@@ -120,6 +121,8 @@ typedef struct Settings {
     DataKind data;
     const char *data_path;
     Span data_at;
+    Dtype dtype;
+    Span dtype_at;
     OptimizerKind optimizer;
     double rate, decay, momentum, beta1, beta2, epsilon;
     Number steps, clip, warmup, cosine, seed;               // clip 0: none; cosine 1: none
@@ -127,14 +130,19 @@ typedef struct Settings {
     Number flops, memory, link, latency;                    // 1/s, bytes, bytes/s, s; 0: unlimited or none
 } Settings;
 
-typedef enum { TENSOR_FLOATS, TENSOR_IDS } TensorKind;
+typedef enum {
+    TENSOR_FLOATS,              // of the job's dtype
+    TENSOR_EXACT,               // float32 always: what forward keeps of sums, targets
+    TENSOR_IDS
+} TensorKind;
 
 typedef struct Tensor {
     const char *name;           // "h.3.q": the user's name, or the op's
     TensorKind kind;
     int layer;
     long seq, width;            // per row of a micro-batch
-    size_t floats;              // of one micro-batch; ids take one float each
+    size_t values;              // of one micro-batch
+    size_t floats;              // what they take in the arena, in words of 4 bytes
     bool differentiable;        // depends on a parameter
     int uses;                   // by forward ops
     Span at;
@@ -210,6 +218,7 @@ struct OpKind {
 extern const OpKind op_kinds[];
 extern const int op_kind_count;
 const OpKind *find_op(const char *name);
+size_t dtype_floats(const Program *p, size_t values);       // words of 4 bytes that values of the dtype take
 long positions(const Program *p, const Op *op);             // n = rows * seq of the op's input
 size_t attention_tmp(const Program *p, const Op *op);       // floats; the formula of pp.h
 bool mentions(const char *words, const char *word);         // is `word` one of the space-separated words
@@ -326,7 +335,7 @@ double span_time(const Program *p, int rank);               // last end - first 
 /* ---- memory: tensors -> fixed offsets in one arena per rank; exact peak ---- */
 
 typedef enum {
-    BLOCK_PARAMETER, BLOCK_GRADIENT, BLOCK_MEAN, BLOCK_VARIANCE, BLOCK_LOSSES, BLOCK_SCRATCH, BLOCK_TMP,  // all along
+    BLOCK_PARAMETER, BLOCK_MASTER, BLOCK_GRADIENT, BLOCK_MEAN, BLOCK_VARIANCE, BLOCK_LOSSES, BLOCK_SCRATCH, BLOCK_TMP,  // all along
     BLOCK_KEEP, BLOCK_X, BLOCK_Y, BLOCK_DX, BLOCK_DY, BLOCK_TARGETS                             // of one micro-batch
 } BlockKind;
 
@@ -365,7 +374,8 @@ typedef enum {
     ARG_KEEP,       // the same in the chunk's keep block
     ARG_IDS,        // an address of the arena that holds token ids
     ARG_OFFSET,     // a named offset, handed to a chunk's function
-    ARG_NUMBER, ARG_REAL, ARG_NULL, ARG_TEXT, ARG_NAME, ARG_LINK
+    ARG_NUMBER, ARG_REAL, ARG_NULL, ARG_TEXT, ARG_NAME, ARG_LINK,
+    ARG_PARTS       // a list of addresses
 } ArgKind;
 
 typedef struct Arg {
@@ -428,6 +438,7 @@ bool call_uses(const Call *call, const char *parameter);
 
 bool emit(Program *p, const char *directory);               // writes the rank programs
 void emit_rank(Program *p, FILE *out, int rank);
+const char *source_suffix(const Program *p);                // of a rank program: "c" or "cu"
 bool build(Program *p, const char *directory);              // compiles and links them
 /* Starts the job in place of this process; returns only when that fails.
  * `options` go to every rank. */

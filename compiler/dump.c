@@ -154,8 +154,9 @@ static void dump_prove(Program *p, FILE *out)
 static void dump_memory(Program *p, FILE *out)
 {
     static const char *const kinds[] = {
-        "parameter", "gradient", "mean", "variance", "losses", "scratch", "tmp",
-        "keep",      "x",        "y",    "dx",       "dy",     "targets"};
+        "parameter", "master",  "gradient", "mean",   "variance",
+        "losses",    "scratch", "tmp",      "keep",   "x",
+        "y",         "dx",      "dy",       "targets"};
     dump_lists(p, out, p->lists);
     for (int r = 0; r < p->ranks; r++) {
         fprintf(out, "rank %d: arena %zu floats, alive at most %zu\n", r,

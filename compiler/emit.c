@@ -44,6 +44,7 @@ static const char *arg_text(Program *p, const Arg *arg)
     case ARG_TEXT: return text_format(p->arena, "\"%s\"", arg->name);
     case ARG_LINK: return text_format(p->arena, "&%s", arg->name);
     case ARG_NULL: return "NULL";
+    case ARG_PARTS: return "parts";
     default: return arg->name;
     }
 }
@@ -131,24 +132,73 @@ static void print_data(Program *p, FILE *out, int rank)
     const Tensor *x = &p->tensors[p->input], *t = &p->tensors[p->targets];
     bool reads = p->chunks[0].rank == rank ||
                  p->chunks[p->chunk_count - 1].rank == rank;
-    if (!reads || p->set.data == DATA_NONE) {
-        fprintf(out, "    .data = {.format = PP_NO_DATA},\n");
-        return;
-    }
+    DataKind kind = reads ? p->set.data : DATA_NONE;
+    fprintf(out, "    .data = {.format = %s, .path = ", data_format(kind));
+    print_string(out, kind == DATA_NONE ? "" : p->set.data_path);
     fprintf(out,
-            "    .data = {.format = %s, .path = ", data_format(p->set.data));
-    print_string(out, p->set.data_path);
-    fprintf(out, ",\n             .rows = %d, .seq = %ld, ",
-            (int)p->set.rows.value, x->seq);
-    if (p->vocabulary)
-        fprintf(out, ".vocabulary = %ld},\n", p->vocabulary);
-    else
-        fprintf(out, ".input_width = %ld, .target_width = %ld},\n", x->width,
-                t->width);
+            ",\n             .rows = %d, .seq = %ld, .input_width = %ld, "
+            ".target_width = %ld, .vocabulary = %ld},\n",
+            (int)p->set.rows.value, x->seq, p->vocabulary ? 0 : x->width,
+            p->vocabulary ? 0 : t->width, p->vocabulary);
+}
+
+static bool sends_to(const Program *p, int from, int to)
+{
+    const RankProgram *program = &p->programs[from];
+    for (int i = 0; i < program->link_count; i++)
+        if (program->links[i].peer == to && program->links[i].name[0] == 's')
+            return true;
+    return false;
+}
+
+/* All queues of the job, in one order for all ranks: communicators are made in
+ * it. */
+static void print_queues(Program *p, FILE *out)
+{
+    int count = 0;
+    for (int from = 0; from < p->ranks; from++)
+        for (int to = 0; to < p->ranks; to++)
+            if (sends_to(p, from, to))
+                fprintf(out, "%s{%d, %d}", count++ ? ", " : "", from, to);
+}
+
+static int count_queues(const Program *p)
+{
+    int count = 0;
+    for (int from = 0; from < p->ranks; from++)
+        for (int to = 0; to < p->ranks; to++)
+            count += sends_to(p, from, to);
+    return count;
+}
+
+static void print_cuda_job(Program *p, FILE *out)
+{
+    size_t message = 0, reduce = 0;
+    for (int r = 0; r < p->ranks; r++)
+        for (int i = 0; i < p->programs[r].link_count; i++)
+            if (p->programs[r].links[i].floats > message)
+                message = p->programs[r].links[i].floats;
+    for (int t = 0; t < p->tie_count; t++) {
+        const Parameter *q = &p->parameters[p->ties[t].root];
+        size_t floats = (size_t)q->rows *
+                        (size_t)(q->columns ? q->columns : 1) *
+                        (size_t)p->ties[t].use_count;
+        reduce = floats > reduce ? floats : reduce;
+    }
+    int queues = count_queues(p);
+    fprintf(out,
+            "    .queues = %s, .queue_count = %d, .message = %zu, .reduce = "
+            "%zu,\n",
+            queues ? "queues" : "NULL", queues, message, reduce);
 }
 
 static void print_job(Program *p, FILE *out, int rank)
 {
+    if (p->target == TARGET_CUDA && count_queues(p) > 0) {
+        fprintf(out, "static const PpQueue queues[] = {");
+        print_queues(p, out);
+        fprintf(out, "};\n\n");
+    }
     fprintf(out,
             "static const PpJob job = {\n    .name = \"%s\", .schedule = "
             "\"%s\", .rank = %d, .ranks = %d,\n",
@@ -161,6 +211,8 @@ static void print_job(Program *p, FILE *out, int rank)
     fprintf(out, "    .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",
             4 * p->arena_floats[rank], p->set.seed.value, bubble_of(p));
     print_data(p, out, rank);
+    if (p->target == TARGET_CUDA)
+        print_cuda_job(p, out);
     fprintf(out, "};\n\n");
 }
 
@@ -435,18 +487,25 @@ static void print_optimizer_state(Program *p, FILE *out)
             adamw ? "PpAdamw" : "PpSgd", real_text(p, s->rate), s->warmup.value,
             real_text(p, s->cosine.value));
     if (adamw)
-        fprintf(out,
-                "        .beta1 = %s, .beta2 = %s, .epsilon = %s, .step = "
-                "pp_step(),\n",
+        fprintf(out, "        .beta1 = %s, .beta2 = %s, .epsilon = %s,\n",
                 real_text(p, s->beta1), real_text(p, s->beta2),
                 real_text(p, s->epsilon));
     else
         fprintf(out, "        .momentum = %s,\n", real_text(p, s->momentum));
     if (s->clip.value > 0)
-        fprintf(out, "        .scale = pp_clip(%s),\n    };\n",
+        fprintf(out, "        .scale = pp_clip(%s),\n",
                 real_text(p, s->clip.value));
     else
-        fprintf(out, "        .scale = 1.0f,\n    };\n");
+        fprintf(out, "        .scale = 1.0f,\n");
+    fprintf(out, "%s    };\n", adamw ? "        .step = pp_step(),\n" : "");
+}
+
+/* The gradients of a tied parameter's uses stand in an array of their own. */
+static void print_reduce(Program *p, FILE *out, const Call *call)
+{
+    fprintf(out,
+            "    {\n        float *const parts[] = {%s};\n        %s\n    }\n",
+            call->arg[1].name, call_text(p, call));
 }
 
 static void print_plain(Program *p, FILE *out, const Body *body)
@@ -465,8 +524,12 @@ static void print_plain(Program *p, FILE *out, const Body *body)
         print_call(out, call_text(p, &body->calls[i]), "");
     if (update)
         print_optimizer_state(p, out);
-    for (; i < body->call_count; i++)
-        print_call(out, call_text(p, &body->calls[i]), "");
+    for (; i < body->call_count; i++) {
+        if (strcmp(body->calls[i].function, "pp_reduce") == 0)
+            print_reduce(p, out, &body->calls[i]);
+        else
+            print_call(out, call_text(p, &body->calls[i]), "");
+    }
     if (body->call_count == 0)
         fprintf(out, "    (void)m, (void)h;\n");
     fprintf(out, "}\n\n");
@@ -478,12 +541,11 @@ static bool is_printed(const Program *p, const Body *body)
            (body->kind == BODY_UPDATE && p->set.clip.value > 0);
 }
 
-static void print_main(Program *p, FILE *out, const RankProgram *program,
-                       int rank)
+static void print_step(Program *p, FILE *out, const RankProgram *program,
+                       int rank, const char *indent)
 {
-    static const char *const names[] = {"",       "",           "warmup",
-                                        "steady", "cooldown",   "reduce",
-                                        "update", "initialise", "save"};
+    static const char *const names[] = {
+        "", "", "warmup", "steady", "cooldown", "reduce", "update"};
     size_t first = 0, floats = 0;
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
@@ -492,26 +554,41 @@ static void print_main(Program *p, FILE *out, const RankProgram *program,
         first = floats ? first : b->offset;
         floats = b->offset + b->floats - first;
     }
+    if (floats)
+        fprintf(out, "%spp_zero(m + %zu, %zu);  // the gradients\n", indent,
+                first, floats);
+    for (int i = 0; i < program->body_count; i++) {
+        const Body *body = &program->bodies[i];
+        if (body->kind >= BODY_WARMUP && body->kind <= BODY_UPDATE &&
+            is_printed(p, body))
+            fprintf(out, "%s%s(m);\n", indent, names[body->kind]);
+    }
+}
+
+static void print_if(Program *p, FILE *out, const RankProgram *program,
+                     BodyKind kind, const char *line)
+{
+    for (int i = 0; i < program->body_count; i++)
+        if (program->bodies[i].kind == kind &&
+            is_printed(p, &program->bodies[i]))
+            fputs(line, out);
+}
+
+static void print_main(Program *p, FILE *out, const RankProgram *program,
+                       int rank)
+{
+    bool cuda = p->target == TARGET_CUDA;
     fprintf(out, "int main(int argc, char **argv)\n{\n    float *m = "
                  "pp_start(&job, argc, argv);\n");
-    for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind == BODY_INITIALISE &&
-            is_printed(p, &program->bodies[i]))
-            fprintf(out, "    initialise(m);\n");
+    print_if(p, out, program, BODY_INITIALISE, "    initialise(m);\n");
     fprintf(out, "    while (pp_next_step()) {\n");
-    if (floats)
-        fprintf(out, "        pp_zero(m + %zu, %zu);  // the gradients\n",
-                first, floats);
-    for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind >= BODY_WARMUP &&
-            program->bodies[i].kind <= BODY_UPDATE &&
-            is_printed(p, &program->bodies[i]))
-            fprintf(out, "        %s(m);\n", names[program->bodies[i].kind]);
+    if (cuda)
+        fprintf(out, "        if (pp_capture()) {\n");
+    print_step(p, out, program, rank, cuda ? "            " : "        ");
+    if (cuda)
+        fprintf(out, "        }\n        pp_launch();\n");
     fprintf(out, "    }\n");
-    for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind == BODY_SAVE &&
-            is_printed(p, &program->bodies[i]))
-            fprintf(out, "    save(m);\n");
+    print_if(p, out, program, BODY_SAVE, "    save(m);\n");
     fprintf(out, "    return pp_finish();\n}\n");
 }
 
@@ -584,7 +661,8 @@ static bool same_content(const char *one, const char *other)
 
 static bool write_rank(Program *p, const char *directory, int rank)
 {
-    char *path = text_format(p->arena, "%s/rank%d.c", directory, rank);
+    char *path = text_format(p->arena, "%s/rank%d.%s", directory, rank,
+                             source_suffix(p));
     char *partial = text_format(p->arena, "%s.partial", path);
     FILE *out = fopen(partial, "w");
     if (!out) {
@@ -604,6 +682,11 @@ static bool write_rank(Program *p, const char *directory, int rank)
     error_plain(p, "cannot write %s: %s", path, strerror(errno));
     remove(partial);
     return false;
+}
+
+const char *source_suffix(const Program *p)
+{
+    return p->target == TARGET_CUDA ? "cu" : "c";
 }
 
 bool emit(Program *p, const char *directory)

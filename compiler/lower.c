@@ -25,8 +25,10 @@ typedef struct Lowerer {
     const char **parameter;  // [parameter] its constant, on this rank
     const char **gradient;   // [parameter] of the use
     const char **moment[2];  // [parameter]
-    int *slots;              // see slot_constant
-    int *sent;               // [cell] ordinal of SEND_F, then of SEND_B
+    const char *
+        *master;  // [parameter] float32 values, where kernels read others
+    int *slots;   // see slot_constant
+    int *sent, *received;  // [cell] ordinals of SEND_F, RECV_F, then of _B
 } Lowerer;
 
 /* ---- names ---- */
@@ -168,38 +170,46 @@ static const char *tensor_shape(Program *p, int tensor)
 static const char *lasting_prefix(BlockKind kind)
 {
     return kind == BLOCK_GRADIENT   ? "g_"
+           : kind == BLOCK_MASTER   ? "master_"
            : kind == BLOCK_MEAN     ? "a_"
            : kind == BLOCK_VARIANCE ? "b_"
                                     : "";
 }
 
+static void note_lasting(Lowerer *w, const Block *b, const char *name)
+{
+    if (b->kind == BLOCK_PARAMETER)
+        w->parameter[b->chunk] = name;
+    else if (b->kind == BLOCK_GRADIENT)
+        w->gradient[b->chunk] = name;
+    else if (b->kind == BLOCK_MASTER)
+        w->master[b->chunk] = name;
+    else
+        w->moment[b->kind - BLOCK_MEAN][b->chunk] = name;
+}
+
 static void name_lasting(Lowerer *w)
 {
-    static const char *const titles[] = {"parameters",
-                                         "their gradients, one for each use",
-                                         "first moments", "second moments"};
     Program *p = w->p;
-    BlockKind before = BLOCK_KEEP;
+    const char *title = NULL;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
         const Block *b = &p->blocks[i];
         if (b->rank != w->rank || b->kind > BLOCK_VARIANCE)
             continue;
-        if (b->kind != before && b->kind <= BLOCK_GRADIENT)
-            section(w, titles[b->kind]);
-        if (b->kind != before && b->kind > BLOCK_GRADIENT &&
-            before <= BLOCK_GRADIENT)
-            section(w, "the optimizer's moments");
-        before = b->kind;
+        const char *own = b->kind == BLOCK_PARAMETER ? "parameters"
+                          : b->kind == BLOCK_GRADIENT
+                              ? "their gradients, one for each use"
+                              : "what the optimizer keeps of each";
+        if (own != title)
+            section(w, own);
+        title = own;
         const Parameter *q = &p->parameters[b->chunk];
-        const char *name = constant_named(
-            w, text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
-            b->offset, shape_text(p, q->rows, q->columns));
-        if (b->kind == BLOCK_PARAMETER)
-            w->parameter[b->chunk] = name;
-        else if (b->kind == BLOCK_GRADIENT)
-            w->gradient[b->chunk] = name;
-        else
-            w->moment[b->kind - BLOCK_MEAN][b->chunk] = name;
+        note_lasting(
+            w, b,
+            constant_named(
+                w,
+                text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
+                b->offset, shape_text(p, q->rows, q->columns)));
     }
 }
 
@@ -447,7 +457,7 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
         push_tensor(w, chunk, call, g->dx);
         push_tensor(w, chunk, call, g->dy);
         push_tensor(w, chunk, call, g->prev);
-        push_number(call, (double)p->tensors[g->dx].floats);
+        push_number(call, (double)p->tensors[g->dx].values);
         return;
     }
     for (const char *words = op->kind->entry[entry]; *words;
@@ -555,12 +565,10 @@ static void compute_call(Lowerer *w, Body *body, Action a, int index)
                  0);
 }
 
-static const char *link_for(Lowerer *w, Action a, bool sending)
+static const char *link_for(Lowerer *w, Action a, bool sending, bool back)
 {
     Program *p = w->p;
     RankProgram *out = w->out;
-    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B ||
-                a.kind == ACT_WAIT_B;
     const char *name = text_format(p->arena, "%s_%c%d",
                                    sending ? "send" : "recv", back ? 'b' : 'f',
                                    a.chunk);
@@ -580,51 +588,62 @@ static const char *link_for(Lowerer *w, Action a, bool sending)
     return name;
 }
 
+static bool is_kind(Action a, ActionKind forth, ActionKind back)
+{
+    return a.kind == forth || a.kind == back;
+}
+
+static size_t message_cell(const Program *p, Action a, bool back)
+{
+    size_t cells = (size_t)p->chunk_count * (size_t)p->set.microbatches.value;
+    return (back ? cells : 0) + (size_t)a.micro * (size_t)p->chunk_count +
+           (size_t)a.chunk;
+}
+
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
-    Program *p = w->p;
+    bool receive = is_kind(a, ACT_RECV_F, ACT_RECV_B);
+    bool take = is_kind(a, ACT_TAKE_F, ACT_TAKE_B);
+    bool wait = is_kind(a, ACT_WAIT_F, ACT_WAIT_B);
+    bool send = is_kind(a, ACT_SEND_F, ACT_SEND_B);
     bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B ||
-                a.kind == ACT_WAIT_B;
-    bool receive = a.kind == ACT_RECV_F || a.kind == ACT_RECV_B,
-         wait = a.kind == ACT_WAIT_F || a.kind == ACT_WAIT_B;
+                a.kind == ACT_WAIT_B || a.kind == ACT_TAKE_B;
     Call *call = new_call(w, body,
                           wait      ? "pp_wait"
+                          : take    ? "pp_take"
                           : receive ? "pp_recv"
                                     : "pp_send");
-    call->column = wait || receive ? COLUMN_TAKE : COLUMN_GIVE;
+    call->column = send ? COLUMN_GIVE : COLUMN_TAKE;
     call->action = index;
-    push(call, ARG_LINK, link_for(w, a, !receive), 0);
+    push(call, ARG_LINK, link_for(w, a, send || wait, back), 0);
     push_number(call, a.micro);
-    if (wait) {
-        push_number(call, w->sent[(size_t)back * (size_t)p->chunk_count *
-                                      (size_t)p->set.microbatches.value +
-                                  (size_t)a.micro * (size_t)p->chunk_count +
-                                  (size_t)a.chunk]);
+    if (wait || take) {
+        const int *ordinals = wait ? w->sent : w->received;
+        push_number(call, ordinals[message_cell(w->p, a, back)]);
         return;
     }
     BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X)
                              : (back ? BLOCK_DX : BLOCK_Y);
-    push_at(call, block_name(w, find_block_of(p, kind, a.chunk, a.micro)));
+    push_at(call, block_name(w, find_block_of(w->p, kind, a.chunk, a.micro)));
 }
 
-/* Numbers the messages of each queue: what a WAIT counts up to. */
-static void number_messages(Lowerer *w)
+/* Numbers the messages of each queue: what a WAIT or a TAKE counts up to. */
+static int *number_messages(Lowerer *w, ActionKind forth, ActionKind back)
 {
     Program *p = w->p;
     const List *list = &p->lists[w->rank];
     size_t cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
     int *count = arena_take(p->arena, sizeof *count * (size_t)p->ranks);
-    w->sent = arena_take(p->arena, sizeof *w->sent * 2 * cells);
+    int *ordinals = arena_take(p->arena, sizeof *ordinals * 2 * cells);
     for (int i = 0; i < list->count; i++) {
         Action a = list->at[i];
-        if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
+        if (!is_kind(a, forth, back))
             continue;
-        w->sent[(a.kind == ACT_SEND_B ? cells : 0) +
-                (size_t)a.micro * (size_t)p->chunk_count + (size_t)a.chunk] =
-            ++count[a.peer];
+        ordinals[message_cell(p, a, a.kind == back)] = ++count[a.peer];
         if (count[a.peer] > w->out->depth)
             w->out->depth = count[a.peer];
     }
+    return ordinals;
 }
 
 static void phase_bodies(Lowerer *w)
@@ -679,9 +698,25 @@ static void reduce_body(Lowerer *w)
              text_format(p->arena, "tie_%s",
                          identifier(p, p->parameters[p->ties[t].root].name)),
              0);
-        push(call, ARG_NAME,
-             text_format(p->arena, "(float *const[]){%s}", uses), 0);
+        push(call, ARG_PARTS, uses, 0);
     }
+}
+
+/* What kernels read is made anew from what the optimizer has changed. */
+static void narrow_call(Lowerer *w, Body *body, int parameter)
+{
+    if (!w->master[parameter])
+        return;
+    Call *call = new_call(w, body, "pp_narrow");
+    push_at(call, w->parameter[parameter]);
+    push_at(call, w->master[parameter]);
+    push_number(call, (double)values(&w->p->parameters[parameter]));
+}
+
+static const char *master_of(const Lowerer *w, int parameter)
+{
+    return w->master[parameter] ? w->master[parameter]
+                                : w->parameter[parameter];
 }
 
 /* A tied parameter counts once in the norm: on the rank of its first use. */
@@ -702,7 +737,7 @@ static void update_body(Lowerer *w)
         if (!is_home(w, i))
             continue;
         Call *call = new_call(w, body, adamw ? "pp_adamw" : "pp_sgd");
-        push_at(call, w->parameter[i]);
+        push_at(call, master_of(w, i));
         push_at(call, w->gradient[i]);
         push(call, w->moment[0][i] ? ARG_AT : ARG_NULL, w->moment[0][i], 0);
         if (w->moment[1][i])
@@ -710,6 +745,7 @@ static void update_body(Lowerer *w)
         push_number(call, (double)values(&p->parameters[i]));
         push(call, ARG_LINK, "h", 0);
         push(call, ARG_REAL, NULL, p->parameters[i].decay ? p->set.decay : 0);
+        narrow_call(w, body, i);
     }
 }
 
@@ -727,11 +763,12 @@ static void initialise_body(Lowerer *w)
             continue;
         Call *call = new_call(w, body,
                               q->deviation > 0 ? "pp_normal" : "pp_fill");
-        push_at(call, w->parameter[i]);
+        push_at(call, master_of(w, i));
         push_number(call, (double)values(q));
         if (q->deviation > 0)
             push(call, ARG_TEXT, q->name, 0);
         push(call, ARG_REAL, NULL, q->deviation > 0 ? q->deviation : q->fill);
+        narrow_call(w, body, i);
     }
 }
 
@@ -746,7 +783,7 @@ static void save_body(Lowerer *w)
             continue;
         Call *call = new_call(w, body, "pp_save");
         push(call, ARG_TEXT, p->parameters[i].name, 0);
-        push_parameter(w, call, i);
+        push_at(call, master_of(w, parameter_home(p, w->rank, i)));
         push_number(call, (double)p->parameters[i].rows);
         push_number(call, (double)p->parameters[i].columns);
     }
@@ -776,6 +813,8 @@ static void lower_rank(Program *p, int rank, int *slots)
     for (int i = 0; i < 2; i++)
         w.moment[i] = arena_take(
             p->arena, sizeof *w.moment[i] * (size_t)(p->parameter_count + 1));
+    w.master = arena_take(p->arena,
+                          sizeof *w.master * (size_t)(p->parameter_count + 1));
     const Block *scratch = lasting(&w, BLOCK_SCRATCH, -1);
     name_blocks(&w);
     w.out->block_constants = w.out->constant_count;
@@ -787,7 +826,8 @@ static void lower_rank(Program *p, int rank, int *slots)
         name_chunk(&w, c, scratch->offset);
         chunk_bodies(&w, c);
     }
-    number_messages(&w);
+    w.sent = number_messages(&w, ACT_SEND_F, ACT_SEND_B);
+    w.received = number_messages(&w, ACT_RECV_F, ACT_RECV_B);
     phase_bodies(&w);
     reduce_body(&w);
     update_body(&w);

@@ -15,8 +15,8 @@
  *
  * Each block lives over an interval of its rank's list. A sent one lives until
  * the receiver has taken the next message of the same queue, by the linear
- * order of the proof: so the order survives, and a rank never waits for the
- * message that it has just sent. */
+ * order of the proof, or until the step ends: so the order survives, and a rank
+ * never waits for the message that it has just sent. */
 #include "compile.h"
 
 #include <stdlib.h>
@@ -250,13 +250,13 @@ static void backward_blocks(const Planner *n, int c, int m)
 }
 
 /* A sent block lives until the receiver has taken it, and the next message of
- * the queue as well. */
+ * the queue as well; the last one of a queue until the step ends. */
 static void sent_blocks(const Planner *n, int rank)
 {
     Program *p = n->p;
     const List *list = &p->lists[rank];
-    int *before = arena_take(
-        p->arena, sizeof(int) * (size_t)p->ranks);  // [peer] block + 1
+    int *before = arena_take(p->arena,
+                             sizeof(int) * (size_t)p->ranks);  // block + 1
     for (int i = 0; i < list->count; i++) {
         Action a = list->at[i];
         if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
@@ -269,6 +269,9 @@ static void sent_blocks(const Planner *n, int rank)
             lives_until(p, before[a.peer] - 1, last);
         before[a.peer] = block + 1;
     }
+    for (int peer = 0; peer < p->ranks; peer++)
+        if (before[peer])
+            lives_until(p, before[peer] - 1, list->count - 1);
 }
 
 /* ---- what lives all along ---- */
@@ -314,19 +317,21 @@ static void lasting_blocks(Program *p, int rank, int end)
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]) && parameter_home(p, rank, i) < 0)
             add_block(p, BLOCK_PARAMETER, rank, i, -1,
-                      values(&p->parameters[i]), 0, end);
+                      dtype_floats(p, values(&p->parameters[i])), 0, end);
     int homes = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]))
             add_block(p, BLOCK_GRADIENT, rank, i, -1, values(&p->parameters[i]),
                       0, end);
     for (int i = first; i < homes; i++) {
+        int parameter = p->blocks[i].chunk;
+        size_t floats = values(&p->parameters[parameter]);
+        if (p->set.dtype != DTYPE_F32)
+            add_block(p, BLOCK_MASTER, rank, parameter, -1, floats, 0, end);
         if (momentum)
-            add_block(p, BLOCK_MEAN, rank, p->blocks[i].chunk, -1,
-                      p->blocks[i].floats, 0, end);
+            add_block(p, BLOCK_MEAN, rank, parameter, -1, floats, 0, end);
         if (adamw)
-            add_block(p, BLOCK_VARIANCE, rank, p->blocks[i].chunk, -1,
-                      p->blocks[i].floats, 0, end);
+            add_block(p, BLOCK_VARIANCE, rank, parameter, -1, floats, 0, end);
     }
     for (int c = 0; c < p->chunk_count; c++) {
         const Chunk *chunk = &p->chunks[c];

@@ -15,6 +15,11 @@
 
 #include <string.h>
 
+size_t dtype_floats(const Program *p, size_t values)
+{
+    return p->set.dtype == DTYPE_BF16 ? (values + 1) / 2 : values;
+}
+
 long positions(const Program *p, const Op *op)
 {
     return (long)p->set.rows.value * p->tensors[op->input[0]].seq;
@@ -22,7 +27,7 @@ long positions(const Program *p, const Op *op)
 
 static double elements(const Program *p, const Op *op)
 {
-    return (double)p->tensors[op->input[0]].floats;
+    return (double)p->tensors[op->input[0]].values;
 }
 
 static double linear_work(const Program *p, const Op *op, Entry entry)
@@ -65,7 +70,7 @@ static double simple_work(const Program *p, const Op *op, Entry entry)
 {
     (void)entry;
     return op->output < 0 ? elements(p, op)
-                          : (double)p->tensors[op->output].floats;
+                          : (double)p->tensors[op->output].values;
 }
 
 const OpKind op_kinds[] = {

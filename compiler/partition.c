@@ -66,7 +66,7 @@ static void count_work(Program *p, Chunk *chunk)
         const Gradient *g = &p->gradients[i];
         const Op *op = &p->ops[g->op];
         if (g->entry == ENTRY_SUM)
-            chunk->work[ENTRY_INPUT] += (double)p->tensors[g->dx].floats;
+            chunk->work[ENTRY_INPUT] += (double)p->tensors[g->dx].values;
         else
             chunk->work[g->entry] += op->kind->work(p, op, g->entry);
     }

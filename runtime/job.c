@@ -117,6 +117,10 @@ static void take_option(const char *option, const char *value)
         pp_job.save = value;
     else if (!strcmp(option, "--delay"))
         pp_job.delay = (int64_t)whole_number(option, value, 1000000);
+    else if (!strcmp(option, "--graph"))
+        pp_job.graph = value;
+    else if (!strcmp(option, "--transport"))
+        pp_job.transport = value;
     else if (!strcmp(option, "--seed"))
         pp_job.plan.seed = whole_number(option, value, UINT64_MAX);
     else

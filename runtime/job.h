@@ -14,6 +14,7 @@ typedef struct Job {
     const char *save;               // directory, or NULL
     int64_t delay;                  // most microseconds to sleep before each action and message
     int quiet;
+    const char *graph, *transport;  // CUDA alone; NULL: as it fits
     int alone;                      // no launcher: one rank started by hand
     int step;                       // that runs, from 1; 0 before the first
     int64_t blocked;                // ns spent waiting, ever
@@ -35,6 +36,9 @@ float pp_rate_at(int step, float rate, int warmup, float floor);
 void pp_begin_step(void);           // pp_job.step is about to run
 void pp_end_step(void);             // all that it asked for is done, its record is complete
 const float *pp_read_back(const float *values, size_t count);   // of the arena, readable until the next call
+
+/* Has something other than pprun started this rank, with others beside it? */
+int pp_is_started_elsewhere(void);
 
 /* the launcher and the other ranks (local/shared.c) */
 void pp_attach(void);               // finds the launcher; sets control, self, alone

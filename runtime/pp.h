@@ -17,6 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- the job: constants of one rank program ---- */
 
 typedef enum { PP_NO_DATA, PP_BYTES, PP_UINT16, PP_UINT32, PP_NUMBERS } PpFormat;
@@ -30,6 +34,10 @@ typedef struct PpData {
     int vocabulary;             // tokens only: every id must be below it, else 0
 } PpData;
 
+typedef struct PpQueue {        // an ordered pair of ranks between which messages travel
+    int from, to;
+} PpQueue;
+
 typedef struct PpJob {
     const char *name;           // "gpt"
     const char *schedule;       // "interleaved"
@@ -42,10 +50,20 @@ typedef struct PpJob {
     uint64_t seed;              // --seed replaces it
     double bubble;              // predicted idle share of the makespan, 0 .. 1
     PpData data;
+    /* CUDA alone: all queues of the job, in one order for all ranks; floats of
+     * the longest message; floats of scratch that pp_reduce needs. */
+    const PpQueue *queues;
+    int queue_count;
+    size_t message, reduce;
 } PpJob;
 
 float *pp_start(const PpJob *job, int argc, char **argv);   // the arena, zeroed, 64-byte aligned
 int pp_next_step(void);         // 1: run one more step; 0: all steps are done, or a stop was asked for
+/* CUDA alone. pp_capture: 1 when the calls of the step have to be made, to run
+ * or to be recorded; 0 when a recorded graph stands for them. pp_launch starts
+ * the step. */
+int pp_capture(void);
+void pp_launch(void);
 int pp_step(void);              // the step that runs, from 1
 int pp_finish(void);            // leaves the job; the exit status of the process
 
@@ -65,6 +83,10 @@ void pp_end(void);                                          // the compute of th
  * until pp_wait; pp_recv blocks. */
 void pp_send(const PpLink *link, int micro, const float *from);
 void pp_recv(const PpLink *link, int micro, float *to);
+/* CUDA alone: pp_recv only posts the buffer; pp_take makes the compute stream
+ * wait for the `arrived`-th message (1-based) of this step from the peer, as
+ * pp_wait makes it wait until one was taken. The host never waits. */
+void pp_take(const PpLink *link, int micro, int arrived);
 /* Blocks until the peer has taken `taken` messages (1-based) of this step from
  * this rank. */
 void pp_wait(const PpLink *link, int micro, int taken);
@@ -119,7 +141,7 @@ void pp_save(const char *name, const float *w, size_t rows, size_t columns);
 float pp_rate(float rate, int warmup, float floor);
 typedef struct PpSgd { float rate, momentum, scale; } PpSgd;
 typedef struct PpAdamw { float rate, beta1, beta2, epsilon, scale; int step; } PpAdamw;      // step: 1-based
-/* The gradient is multiplied by scale; decay is decoupled (adamw) or added to
+/* velocity NULL: no momentum. The gradient is multiplied by scale; decay is decoupled (adamw) or added to
  * the gradient (sgd). */
 void pp_sgd(float *w, const float *grad, float *velocity, size_t count, const PpSgd *h, float decay);
 void pp_adamw(float *w, const float *grad, float *mean, float *variance, size_t count, const PpAdamw *h,
@@ -183,5 +205,9 @@ void pp_cross_entropy_input(float *dx, const float *x, const float *lse, const i
  * width */
 void pp_mse_forward(float *loss, const float *x, const float *targets, int n, int width);
 void pp_mse_input(float *dx, const float *x, const float *targets, int n, int width, float scale);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

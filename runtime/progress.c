@@ -90,7 +90,7 @@ static void print_line(Progress *progress, const Control *control)
     printf("step %*d/%d", width, progress->steps, control->steps);
     print_numbers(progress->loss, progress->norm);
     print_rate(control, fresh, progress->last - progress->shown_at);
-    if (fresh > from_second)
+    if (fresh > from_second && !isnan(progress->bubble))
         printf("  bubble %.1f %%",
                100 * (progress->bubble - progress->shown_bubble) /
                    (fresh - from_second));
@@ -129,7 +129,7 @@ static int is_time_to_show(const Progress *progress, const Control *control)
 static void add_step(Progress *progress, const Control *control, int step)
 {
     double loss = 0, busy = 0;
-    int losses = 0;
+    int losses = 0, unknown = 0;
     int64_t begin = INT64_MAX, end = 0;
     progress->norm = NAN;
     for (int i = 0; i < control->ranks; i++) {
@@ -137,6 +137,7 @@ static void add_step(Progress *progress, const Control *control, int step)
         loss += record->loss;
         losses += record->losses;
         busy += (double)record->busy;
+        unknown |= record->busy == BUSY_UNKNOWN;
         if (!isnan(record->norm))
             progress->norm = (double)record->norm;
         if (record->begin > 0 && record->begin < begin)
@@ -149,8 +150,9 @@ static void add_step(Progress *progress, const Control *control, int step)
     if (step == 1)
         progress->first = progress->shown_at = begin, progress->second = end;
     else if (end > begin)
-        progress->bubble += 1 - busy / ((double)control->ranks *
-                                        (double)(end - begin));
+        progress->bubble += unknown ? NAN
+                                    : 1 - busy / ((double)control->ranks *
+                                                  (double)(end - begin));
     if (progress->losses)
         fprintf(progress->losses, "%d %.9g %.9g\n", step, progress->loss,
                 progress->norm);
@@ -207,7 +209,7 @@ void progress_end(Progress *progress, const Control *control)
         print_numbers(progress->loss, NAN);
         print_rate(control, progress->steps, ns);
     }
-    if (progress->steps > 1)
+    if (progress->steps > 1 && !isnan(progress->bubble))
         printf("  bubble %.1f %% (planned %.1f %%)",
                100 * progress->bubble / (progress->steps - 1),
                100 * control->bubble);

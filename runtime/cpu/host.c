@@ -39,6 +39,11 @@ void pp_loss(const float *losses, int microbatches)
     pp_add_losses(losses, microbatches);
 }
 
+int pp_is_started_elsewhere(void)
+{
+    return 0;  // the transport is shared memory: only pprun can start ranks
+}
+
 void pp_begin_step(void)
 {
 }

@@ -7,6 +7,12 @@ void pp_sgd(float *w, const float *grad, float *velocity, size_t count,
             const PpSgd *h, float decay)
 {
     float rate = h->rate, momentum = h->momentum, scale = h->scale;
+    if (!velocity) {
+#pragma omp simd
+        for (size_t i = 0; i < count; i++)
+            w[i] -= rate * (scale * grad[i] + decay * w[i]);
+        return;
+    }
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
         float g = scale * grad[i] + decay * w[i];

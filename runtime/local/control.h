@@ -41,6 +41,8 @@ typedef struct Counter {            // a cache line each: writers of two counter
     atomic_uint sleepers;           // who may be asleep on it
 } Counter;
 
+enum { BUSY_UNKNOWN = -1 };         // StepRecord.busy, where the host does not see the actions
+
 typedef struct StepRecord {         // one finished step of one rank; times in ns of CLOCK_MONOTONIC
     double loss;                    // sum over `losses` micro-batches; 0 of 0: this rank has none
     int losses;
@@ -92,6 +94,8 @@ typedef struct Control {
     atomic_int failing;             // taken by the first rank that fails
     atomic_int reason_is_written;
     char reason[1024];
+    Counter id_is_there;            // 1: rank 0 has written `id`
+    char id[128];                   // by which ranks find each other elsewhere (NCCL)
     RankRecord records[];
 } Control;
 
@@ -156,6 +160,7 @@ static inline void sleep_on(Counter *counter, uint32_t seen, int milliseconds)
     "  --save DIR    write the parameters there, as safetensors, at the end\n"                     \
     "  --seed N      of the first parameters and of the order of the data\n"                       \
     "  --delay US    sleep 0 to US microseconds before each action and message (a test)\n"         \
-    "  --quiet       no progress\n"
+    "  --quiet       no progress\n"                                                               \
+    "  --graph on|off, --transport nccl|local   CUDA programs only\n"
 
 #endif

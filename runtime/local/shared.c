@@ -89,13 +89,13 @@ static void *map(int fd, size_t bytes, size_t from)
 
 static void attach_alone(const PpJob *plan)
 {
-    if (plan->ranks != 1)
+    if (plan->ranks != 1 && !pp_is_started_elsewhere())
         pp_fail(
             "this is rank %d of %d, which pprun starts: pprun %d PREFIX, where "
             "PREFIX%d is this program",
             plan->rank, plan->ranks, plan->ranks, plan->rank);
-    Control *control = map(-1, control_bytes(1), 0);
-    control->ranks = 1;
+    Control *control = map(-1, control_bytes(plan->ranks), 0);
+    control->ranks = plan->ranks;
     control->gate = gate_of(0, UINT32_MAX);
     pp_job.control = control;
     pp_job.alone = 1;
@@ -242,8 +242,8 @@ void *pp_join_region(size_t bytes)
         grow(from + lay_out(places));
     pp_await(&control->grown, 1, WAIT_START, "start", -1, -1);
 
-    size_t length = lay_out(places);
-    pp_shared.region = map(pp_shared.fd, length, from);
+    pp_shared.length = lay_out(places);
+    pp_shared.region = map(pp_shared.fd, pp_shared.length, from);
     pp_shared.squares = (double *)(pp_shared.region + places[0]);
     pp_shared.meets = (Counter *)(pp_shared.region + places[1]);
     pp_shared.offsets = (uint64_t *)(pp_shared.region + places[2]);

@@ -25,6 +25,7 @@ typedef struct Shared {
     uint64_t *offsets;  // [rank][USES]: the gradients of the tie at hand
     char *queues;       // [from][to], of queue_bytes each
     size_t queue_bytes;
+    size_t length;      // of the region
     uint32_t ring;   // messages; a power of two, so that it divides 2^32
     size_t *arenas;  // [ranks]: where they begin in the region
     uint32_t *met;   // [ranks]: meetings with each rank so far
