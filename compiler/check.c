@@ -11,19 +11,18 @@
 
 #include <string.h>
 
-enum { MAX_ENTRIES = 4096 };
+enum { MAX_ENTRIES = 4096, MAX_NUMBERS = 100 };  // of a model; of a layer
 
-static void check_used(Checker *c, int first_tensor, int result)
+/* Every op of the last layer leads to its result. */
+static void check_used(Checker *c, int result)
 {
     Program *p = c->p;
-    for (int i = first_tensor; i < p->tensor_count; i++) {
-        const Tensor *t = &p->tensors[i];
-        bool stats = false;
-        for (int k = c->first_op; k < p->op_count; k++)
-            stats |= p->ops[k].stats == i;
-        if (t->uses || i == result || stats)
+    for (int i = c->first_op; i < p->op_count; i++) {
+        int output = p->ops[i].output;
+        if (output < 0 || output == result || p->tensors[output].uses)
             continue;
-        error_at(p, t->at, "`%s` is computed but never used", t->name);
+        error_at(p, p->tensors[output].at, "`%s` is computed but never used",
+                 p->tensors[output].name);
         help(p, "remove it, or use it in the layer's result");
     }
 }
@@ -34,24 +33,25 @@ static bool add_layer(Checker *c, const Node *entry, const char *name)
     Program *p = c->p;
     const Node *call = entry->child;
     const OpKind *kind = find_op(call->text);
-    const Node *layer = find_layer(p, call->text);
-    int errors = p->errors, tensors = p->tensor_count;
+    const Node *layer = kind ? NULL : find_layer(p, call->text);
+    int errors = p->errors;
     int input = p->layer_count ? p->layers[p->layer_count - 1].output
                                : p->input;
     Value x = {VALUE_TENSOR, 0, input};
     c->prefix = name;
     c->alone = kind != NULL;
     c->first_op = p->op_count;
-    c->levels = 0;
     Value result = kind ? call_op(c, NULL, kind, call, NULL, &x)
                         : call_layer(c, NULL, layer, call, x, call->child);
     if (result.kind != VALUE_TENSOR || p->errors > errors)
         return false;
-    if (p->op_count == c->first_op) {
-        error_at(p, entry->at, "layer `%s` computes nothing", call->text);
+    if (result.tensor == input) {
+        error_at(p, entry->at, "layer `%s` returns its input as it is",
+                 call->text);
+        note_at(p, layer->name, "it is defined here");
         return false;
     }
-    check_used(c, tensors, result.tensor);
+    check_used(c, result.tensor);
     p->layers = array_grow(p->arena, p->layers, p->layer_count,
                            sizeof *p->layers);
     p->layers[p->layer_count++] = (Layer){name,
@@ -64,6 +64,8 @@ static bool add_layer(Checker *c, const Node *entry, const char *name)
     return p->errors == errors;
 }
 
+/* ---- ties ---- */
+
 static int find_parameter(const Program *p, const char *name)
 {
     for (int i = 0; i < p->parameter_count; i++)
@@ -72,212 +74,344 @@ static int find_parameter(const Program *p, const char *name)
     return -1;
 }
 
-static void shape_note(Program *p, const Parameter *a, const Parameter *b,
-                       Span at)
+static const char *shape_text(Program *p, const Parameter *q)
 {
-    error_at(p, at, "`%s` is [%ld x %ld], but `%s` is [%ld x %ld]", b->name,
-             b->rows, b->columns, a->name, a->rows, a->columns);
-    help(p, "tied weights need the same shape: linear(vocabulary) of an "
-            "embedding's width");
+    return q->columns
+               ? text_format(p->arena, "[%ld x %ld]", q->rows, q->columns)
+               : text_format(p->arena, "[%ld]", q->rows);
 }
 
-static void tie(Checker *c, const Node *entry, const Node *tied)
+static const Node *find_entry(const Node *model, const char *name)
+{
+    const Node *entry = model->child;
+    while (entry && strcmp(entry->text, name) != 0)
+        entry = entry->next;
+    return entry;
+}
+
+static const char *nearest_entry(Program *p, const Node *model,
+                                 const char *name)
+{
+    const char **known = arena_take(p->arena, sizeof *known * MAX_ENTRIES);
+    int count = 0;
+    for (const Node *entry = model->child; entry; entry = entry->next)
+        known[count++] = entry->text;
+    return nearest(name, known, count);
+}
+
+/* The parameter of an entry that is a single op; -1: it has none. */
+static int weight_of(Program *p, const Node *entry)
+{
+    return find_parameter(p, text_format(p->arena, "%s.weight", entry->text));
+}
+
+static void no_weight(Program *p, const Node *entry, Span at)
+{
+    error_at(p, at, "`%s` has no weight of its own that could be shared",
+             entry->text);
+    if (at.begin != entry->name.begin)
+        note_at(p, entry->at, "it stands here");
+    help(p, "an entry that is a single linear or embedding, once, has one");
+}
+
+static void tie(Checker *c, const Node *model, const Node *entry,
+                const Node *tied)
 {
     Program *p = c->p;
-    int root = find_parameter(p,
-                              text_format(p->arena, "%s.weight", tied->text));
-    int own = find_parameter(p,
-                             text_format(p->arena, "%s.weight", entry->text));
-    if (own < 0) {
-        error_at(p, tied->at,
-                 "`%s` has no weight of its own that could be tied",
-                 entry->text);
-        help(p, "only an entry that is a single op can be tied");
-    } else if (root < 0 || root == own) {
-        error_at(p, tied->at, "no earlier entry `%s` has a weight", tied->text);
-        help(p, "name an embedding or a linear that stands above");
-    } else if (p->parameters[root].rows != p->parameters[own].rows ||
-               p->parameters[root].columns != p->parameters[own].columns) {
-        shape_note(p, &p->parameters[root], &p->parameters[own], tied->at);
+    const Node *other = find_entry(model, tied->text);
+    int own = weight_of(p, entry), root = other ? weight_of(p, other) : -1;
+    Parameter *q = p->parameters;
+    if (!other) {
+        const char *near = nearest_entry(p, model, tied->text);
+        error_at(p, tied->at, "no entry is called `%s`", tied->text);
+        help(p, near ? "did you mean `%s`" : "name one that stands above",
+             near);
+    } else if (other == entry) {
+        error_at(p, tied->at, "`%s` cannot be tied to itself", entry->text);
+    } else if (own < 0) {
+        no_weight(p, entry, entry->name);
+    } else if (root < 0 && other->at.begin > entry->at.begin) {
+        error_at(p, tied->at, "`%s` stands further down", tied->text);
+        note_at(p, other->at, "here");
+        help(p, "tie it there, to `%s`", entry->text);
+    } else if (root < 0) {
+        no_weight(p, other, tied->at);
+    } else if (q[root].rows != q[own].rows ||
+               q[root].columns != q[own].columns) {
+        error_at(p, tied->at, "`%s` is %s, but `%s` is %s", q[own].name,
+                 shape_text(p, &q[own]), q[root].name, shape_text(p, &q[root]));
+        note_at(p, other->at, "`%s` stands here", tied->text);
+        help(p, "tied weights need the same shape");
     } else {
-        p->parameters[own].tied = p->parameters[root].tied >= 0
-                                      ? p->parameters[root].tied
-                                      : root;
+        q[own].tied = q[root].tied >= 0 ? q[root].tied : root;
     }
+}
+
+/* ---- input and loss ---- */
+
+static bool loss_fits(Program *p, const Node *entry, const Tensor *logits)
+{
+    bool ids = strcmp(entry->child->text, "cross_entropy") == 0;
+    Span input = p->tensors[p->input].at;
+    if (ids == (p->vocabulary > 0) && (!ids || logits->width == p->vocabulary))
+        return true;
+    if (ids && p->vocabulary) {
+        error_at(p, entry->at,
+                 "cross_entropy compares %ld values per position with a "
+                 "vocabulary of %ld",
+                 logits->width, p->vocabulary);
+        note_at(p, input, "the vocabulary, from here");
+        help(p, "end the model with linear(%ld)", p->vocabulary);
+    } else {
+        error_at(p, entry->at,
+                 ids ? "cross_entropy compares token ids, but the model's "
+                       "input is numbers"
+                     : "mse compares numbers, but the model's input is tokens");
+        note_at(p, input, "the input is declared here");
+        help(p, ids ? "use mse" : "use cross_entropy");
+    }
+    return false;
 }
 
 static bool check_loss(Checker *c, const Node *entry)
 {
     Program *p = c->p;
-    const Node *call = entry->child;
-    const OpKind *kind = find_op(call->text);
-    int logits = p->layer_count ? p->layers[p->layer_count - 1].output
-                                : p->input;
-    Value x = {VALUE_TENSOR, 0, logits};
-    const Tensor *t = &p->tensors[logits];
-    bool ids = strcmp(call->text, "cross_entropy") == 0;
-    if (entry->next) {
-        error_at(p, entry->next->at, "an entry after the loss");
-        note_at(p, entry->at, "the loss ends the model");
-        return false;
-    }
     if (p->layer_count == 0) {
         error_at(p, entry->at,
                  "a model needs at least one layer before its loss");
         return false;
     }
-    if (ids && t->kind == TENSOR_FLOATS && t->width != p->vocabulary) {
-        error_at(p, entry->at,
-                 "cross_entropy compares %ld values per position with a "
-                 "vocabulary of %ld",
-                 t->width, p->vocabulary);
-        help(p,
-             p->vocabulary ? "end the model with linear(%ld)"
-                           : "numbers are compared by `mse`",
-             p->vocabulary);
+    int last = p->layer_count - 1;
+    Value x = {VALUE_TENSOR, 0, p->layers[last].output};
+    Tensor logits = p->tensors[x.tensor];
+    if (!loss_fits(p, entry, &logits))
         return false;
-    }
-    if (!ids && p->vocabulary) {
-        error_at(p, entry->at,
-                 "mse compares numbers, but the model's input is tokens");
-        help(p, "use cross_entropy");
-        return false;
-    }
     c->prefix = entry->text;
     c->alone = true;
     c->first_op = p->op_count;
-    int last = --p->layer_count;  // the loss belongs to the last layer
-    Value done = call_op(c, NULL, kind, call, NULL, &x);
-    p->targets = new_tensor(c, "targets", ids ? TENSOR_IDS : TENSOR_FLOATS,
-                            t->seq, ids ? 0 : t->width, entry->at);
+    p->layer_count = last;  // the loss belongs to the last layer
+    Value done = call_op(c, NULL, find_op(entry->child->text), entry->child,
+                         NULL, &x);
+    p->targets = new_tensor(
+        c, "targets", p->vocabulary ? TENSOR_IDS : TENSOR_EXACT, logits.seq,
+        p->vocabulary ? 0 : logits.width, entry->at);
     p->layer_count = last + 1;
     p->layers[last].op_count++;
     return done.kind == VALUE_TENSOR;
 }
 
+/* A file that came by -D without a format is of the kind that the input
+ * needs. */
 static void check_data_kind(Program *p, Span input_at)
 {
-    bool numbers = p->set.data == DATA_NUMBERS;
-    if (p->set.data == DATA_NONE || numbers == (p->vocabulary == 0))
+    Settings *set = &p->set;
+    bool numbers = set->data == DATA_NUMBERS;
+    if (set->data == DATA_NONE && set->data_path)
+        set->data = p->vocabulary ? DATA_BYTES : DATA_NUMBERS;
+    if (set->data == DATA_NONE || (set->data == DATA_NUMBERS) == !p->vocabulary)
         return;
-    error_at(p, p->set.data_at.source < 0 ? input_at : p->set.data_at,
+    error_at(p, set->data_at.source < 0 ? input_at : set->data_at,
              numbers ? "the data is numbers, but the model's input is tokens"
                      : "the data is tokens, but the model's input is numbers");
     note_at(p, input_at, "the input is declared here");
     help(p, numbers ? "data bytes \"FILE\"" : "data numbers \"FILE\"");
 }
 
-static void check_input(Checker *c, const Node *input)
+static bool check_input(Checker *c, const Node *input)
 {
     Program *p = c->p;
     const Node *dimension = input->child->child,
                *vocabulary = input->child->next;
     long size[2] = {1, 1};
-    int count = 0;
+    int count = 0, most = vocabulary ? 1 : 2, errors = p->errors;
     for (; dimension; dimension = dimension->next, count++) {
-        if (count == 2 || (vocabulary && count == 1)) {
+        if (count == most) {
             error_at(p, dimension->at,
-                     "an input has one dimension for tokens, one or two for "
-                     "numbers");
-            break;
+                     vocabulary ? "tokens have one dimension, their sequence"
+                                : "numbers have one or two dimensions");
+            help(p, vocabulary ? "input %s[128] of 256" : "input %s[8][2]",
+                 input->text);
+            return false;
         }
-        whole_number(p, dimension, "dimension", 1, MAX_SEQ, &size[count]);
+        whole_number(p, dimension, "the dimension", 1, MAX_SEQ, &size[count]);
     }
     if (vocabulary)
-        whole_number(p, vocabulary, "vocabulary", 2, MAX_WIDTH, &p->vocabulary);
+        whole_number(p, vocabulary, "the vocabulary", 2, MAX_WIDTH,
+                     &p->vocabulary);
     long seq = vocabulary || count == 2 ? size[0] : 1,
          width = vocabulary ? 0 : size[count == 2];
     p->input = new_tensor(c, input->text,
                           vocabulary ? TENSOR_IDS : TENSOR_FLOATS, seq, width,
                           input->at);
-    check_data_kind(p, input->at);
+    if (p->errors == errors)
+        check_data_kind(p, input->at);
+    return p->errors == errors;
+}
+
+/* ---- the model ---- */
+
+static bool is_loss(const Node *entry)
+{
+    const OpKind *kind = entry->kind == NODE_ENTRY ? find_op(entry->child->text)
+                                                   : NULL;
+    return kind && kind->loss;
 }
 
 /* An entry's repetitions: h -> h.0, h.1, ...; without a count just h. */
-static bool check_entry(Checker *c, const Node *entry)
+static bool check_entry(Checker *c, const Node *model, const Node *entry)
 {
     Program *p = c->p;
-    const Node *call = entry->child, *next = call->next, *tied = NULL,
-               *count_at = NULL;
+    const Node *next = entry->child->next, *count_at = NULL;
     long count = 1;
     if (next && next->kind != NODE_TIED) {
         count_at = next;
-        if (!whole_number(p, next, "repetition", 1, MAX_LAYERS, &count))
+        if (!whole_number(p, next, "the repetition", 1, MAX_LAYERS, &count))
             return false;
         next = next->next;
     }
-    tied = next;
-    if (!find_op(call->text) && !find_layer(p, call->text)) {
-        unknown_call(c, call, false);
-        return false;
-    }
     for (long i = 0; i < count; i++) {
+        const char *name = entry->text;
+        if (count_at)
+            name = text_format(p->arena, "%s.%ld", name, i);
         if (p->layer_count == MAX_LAYERS) {
             error_at(p, entry->at, "more than %d layers", MAX_LAYERS);
             return false;
         }
-        if (!add_layer(c, entry,
-                       count_at
-                           ? text_format(p->arena, "%s.%ld", entry->text, i)
-                           : entry->text))
+        if (!add_layer(c, entry, name))
             return false;
     }
-    if (tied)
-        tie(c, entry, tied);
+    if (next)
+        tie(c, model, entry, next);
     return true;
 }
 
-static bool name_is_free(Program *p, const Node *model, const Node *entry)
+static void check_name(Program *p, const Node *model, const Node *entry)
 {
-    for (const Node *before = model->child; before != entry;
-         before = before->next) {
-        if (strcmp(before->text, entry->text) == 0) {
-            error_at(p, entry->name, "`%s` is used twice", entry->text);
-            note_at(p, before->name, "first here");
+    const Node *before = find_entry(model, entry->text);
+    if (before == entry)
+        return;
+    error_at(p, entry->name, "`%s` is used twice", entry->text);
+    note_at(p, before->name, "first here");
+}
+
+static const Node *find_input(const Node *model)
+{
+    const Node *entry = model->child;
+    while (entry && entry->kind != NODE_INPUT)
+        entry = entry->next;
+    return entry;
+}
+
+static void check_place(Checker *c, const Node *model, const Node *entry)
+{
+    Program *p = c->p;
+    const Node *call = entry->child;
+    if (entry->kind == NODE_INPUT) {
+        const Node *first = find_input(model);
+        if (entry == model->child)
+            return;
+        error_at(p, entry->at, "a model has one input, at its top");
+        if (first != entry)
+            note_at(p, first->at, "it is here");
+    } else if (is_loss(entry)) {
+        if (entry->next) {
+            error_at(p, entry->next->at, "`%s` stands after the loss",
+                     entry->next->text);
+            note_at(p, entry->at, "the loss ends the model");
+        }
+        if (call->next)
+            error_at(p, call->next->at,
+                     call->next->kind == NODE_TIED
+                         ? "a loss has no weight that could be tied"
+                         : "a loss cannot be repeated");
+    } else if (!find_op(call->text) && !find_layer(p, call->text)) {
+        unknown_call(c, call, false);
+    }
+}
+
+/* What can be said before anything is evaluated: each mistake for itself. */
+static bool check_entries(Checker *c, const Node *model)
+{
+    Program *p = c->p;
+    int errors = p->errors, count = 0;
+    bool loss = false;
+    const Node *entry = model->child;
+    if (entry && !find_input(model)) {
+        error_at(p, entry->at, "the model's first line must be its input");
+        help(p, "input tokens[128] of 256");
+    }
+    for (; entry; entry = entry->next) {
+        if (++count > MAX_ENTRIES) {
+            error_at(p, entry->at, "more than %d entries", MAX_ENTRIES);
+            help(p, "repeat a layer: h : block * 12");
             return false;
         }
+        check_name(p, model, entry);
+        check_place(c, model, entry);
+        loss |= is_loss(entry);
     }
-    return true;
+    if (!loss && p->errors == errors) {
+        error_at(p, model->name, "model `%s` has no loss", model->text);
+        help(p, "end it with `loss : cross_entropy` or `loss : mse`");
+    }
+    return p->errors == errors;
+}
+
+/* So that no later sum overflows: 65536 micro-batches of it fit 63 bits. */
+static void check_sizes(Program *p, const Node *model)
+{
+    static const double MOST = 0x1p44;
+    double tensors = 0, parameters = 0;
+    for (int i = 0; i < p->tensor_count; i++)
+        tensors += (double)p->tensors[i].floats;
+    for (int i = 0; i < p->parameter_count; i++) {
+        const Parameter *q = &p->parameters[i];
+        parameters += (double)q->rows * (double)(q->columns ? q->columns : 1);
+    }
+    if (tensors <= MOST && parameters <= MOST)
+        return;
+    error_at(p, model->name,
+             tensors > MOST ? "one micro-batch of `%s` holds %.3g values"
+                            : "`%s` has %.3g parameters",
+             model->text, tensors > MOST ? tensors : parameters);
+    help(p, "at most %.3g are supported", MOST);
 }
 
 static void check_model(Checker *c, const Node *model)
 {
-    Program *p = c->p;
-    bool loss = false;
-    int entries = 0;
-    p->name = model->text;
-    for (const Node *entry = model->child; entry; entry = entry->next) {
-        const OpKind *kind = entry->kind == NODE_ENTRY
-                                 ? find_op(entry->child->text)
-                                 : NULL;
-        if (++entries > MAX_ENTRIES) {
-            error_at(p, entry->at, "more than %d entries", MAX_ENTRIES);
-            return;
-        }
-        if (!name_is_free(p, model, entry))
-            return;
-        if (entry->kind == NODE_INPUT &&
-            (p->input >= 0 || entry != model->child)) {
-            error_at(p, entry->at, "a model has one input, at its top");
-            return;
-        }
-        if (entry->kind == NODE_INPUT) {
-            check_input(c, entry);
-            continue;
-        }
-        if (p->input < 0) {
-            error_at(p, entry->at, "the model's first line must be its input");
-            help(p, "input tokens[128] of 256");
-            return;
-        }
-        loss = kind && kind->loss;
-        if (loss ? !check_loss(c, entry) : !check_entry(c, entry))
-            return;
-    }
-    if (loss)
+    c->p->name = model->text;
+    if (!check_entries(c, model) || !check_input(c, model->child))
         return;
-    error_at(p, model->name, "model `%s` has no loss", model->text);
-    help(p, "end it with `loss : cross_entropy` or `loss : mse`");
+    for (const Node *entry = model->child->next; entry; entry = entry->next)
+        if (is_loss(entry) ? !check_loss(c, entry)
+                           : !check_entry(c, model, entry))
+            return;
+    check_sizes(c->p, model);
+}
+
+/* ---- layers, and the whole ---- */
+
+static void check_parameter_names(Program *p, const Node *layer)
+{
+    const Node *first = layer->child->child;
+    int count = 0;
+    for (const Node *name = first; name; name = name->next) {
+        const Node *before = first;
+        if (++count > MAX_NUMBERS) {
+            error_at(p, name->at, "a layer of more than %d numbers",
+                     MAX_NUMBERS);
+            return;
+        }
+        while (before != name && strcmp(before->text, name->text) != 0)
+            before = before->next;
+        if (strcmp(name->text, "x") == 0) {
+            error_at(p, name->at, "`x` is the layer's input");
+            help(p, "choose another name");
+        } else if (before != name) {
+            error_at(p, name->at, "`%s` is used twice", name->text);
+            note_at(p, before->at, "first here");
+        }
+    }
 }
 
 static void check_definitions(Program *p)
@@ -286,6 +420,11 @@ static void check_definitions(Program *p)
     for (const Node *item = p->file->child; item; item = item->next) {
         if (item->kind != NODE_LAYER)
             continue;
+        if (++count > MAX_ENTRIES) {
+            error_at(p, item->name, "more than %d layers are defined",
+                     MAX_ENTRIES);
+            return;
+        }
         const Node *before = find_layer(p, item->text);
         if (find_op(item->text)) {
             error_at(p, item->name, "`%s` is an op already", item->text);
@@ -294,33 +433,42 @@ static void check_definitions(Program *p)
             error_at(p, item->name, "layer `%s` is defined twice", item->text);
             note_at(p, before->name, "first here");
         }
-        if (++count > MAX_ENTRIES) {
-            error_at(p, item->name, "more than %d layers are defined",
-                     MAX_ENTRIES);
-            return;
-        }
+        check_parameter_names(p, item);
     }
+}
+
+static const Node *find_model(Program *p)
+{
+    const Node *model = NULL;
+    for (const Node *item = p->file->child; item; item = item->next) {
+        if (item->kind != NODE_MODEL)
+            continue;
+        if (model) {
+            error_at(p, item->name, "a second model");
+            note_at(p, model->name, "the first is here");
+            return NULL;
+        }
+        model = item;
+    }
+    if (!model) {
+        error_at(p, (Span){-1, 0, 0}, "no model is defined");
+        help(p, "`pipec --help language` shows one");
+    }
+    return model;
 }
 
 bool check(Program *p)
 {
     Checker c = {.p = p};
-    const Node *model = NULL;
     p->input = p->targets = -1;
+    if (!check_lets(p))
+        return false;
     check_settings(p);
+    int errors = p->errors;
     check_definitions(p);
-    for (const Node *item = p->file->child; item; item = item->next) {
-        if (item->kind == NODE_MODEL && model) {
-            error_at(p, item->name, "a second model");
-            note_at(p, model->name, "the first is here");
-            return false;
-        }
-        if (item->kind == NODE_MODEL)
-            model = item;
-    }
-    if (model)
+    const Node *model = find_model(p);
+    open_labels(&c);
+    if (model && p->errors == errors)
         check_model(&c, model);
-    else if (!p->errors)
-        error_plain(p, "%s defines no model", p->sources[0].name);
     return p->errors == 0;
 }

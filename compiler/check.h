@@ -3,6 +3,7 @@
  *     check.c           the model: input, entries, loss, ties
  *     check_layer.c     bodies of layers: names, expressions, calls
  *     check_op.c        calls of ops: arguments, shapes, parameters
+ *     check_number.c    the value of a constant expression
  *     check_settings.c  lets and the blocks pipeline, train and cluster */
 #ifndef CHECK_H
 #define CHECK_H
@@ -10,6 +11,25 @@
 #include "compile.h"
 
 enum { MAX_LAYERS = 65536, MAX_WIDTH = 1 << 24, MAX_SEQ = 1 << 24 };
+
+#define UNITS "units are K M G T, Ki Mi Gi Ti, s ms us ns"
+
+/* ---- numbers ---- */
+
+const char *number_text(Program *p, double number);  // 1048577, 0.1, 1e+30
+const char *kind_text(const Node *at);               // "text", "a list"
+bool apply_operator(Program *p, const Node *at, double a, double b,
+                    double *value);
+/* `what` opens the message: "the width". */
+bool in_range(Program *p, const Node *at, const char *what, double value,
+              long least, long most);
+bool is_time(const Program *p, const Node *at, int levels);
+/* Reports a name like 10xs. */
+bool is_wrong_number(Program *p, const Node *at);
+
+bool check_lets(Program *p);  // false: there are too many
+
+/* ---- values ---- */
 
 typedef enum {
     VALUE_NOTHING,  // already reported
@@ -27,13 +47,28 @@ static const Value nothing = {VALUE_NOTHING, 0, -1};
 
 typedef struct Scope Scope;  // the names of one evaluation of one layer body
 
+typedef struct CallFrame CallFrame;
+struct CallFrame {  // a layer that is being evaluated
+    const Node *layer, *call;
+    const CallFrame *outer;
+};
+
 typedef struct Checker {
     Program *p;
     const char *prefix;  // "h.3"
     bool alone;  // the entry is an op itself: its parameters are PREFIX.weight
-    int first_op;  // of this layer: labels are counted from here
-    int levels;    // of layers calling layers
+    int first_op;            // of this layer
+    const CallFrame *frame;  // innermost first
+    int levels;              // of expressions inside one another
+    long evaluations;        // of all expressions so far
+    const Node **failed;     // layers whose body is wrong: not evaluated again
+    int failed_count;
+    int *label_op, *label_next;  // hash table of this layer's labels
 } Checker;
+
+/* ---- check_op.c ---- */
+
+void open_labels(Checker *c);
 
 int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
                long width, Span at);
@@ -43,11 +78,16 @@ Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Node *call,
               const Node *given, const Value *first);
 Value add_op(Checker *c, const Node *at, Value a, Value b);
 
+/* ---- check_layer.c ---- */
+
 Value eval(Checker *c, Scope *scope, const Node *at);
+bool is_bound(const Scope *scope, const char *name);
 /* Evaluates the body with `x` as its input and numbers as the rest. */
 Value call_layer(Checker *c, Scope *scope, const Node *layer, const Node *call,
                  Value x, const Node *arguments);
 const Node *find_layer(const Program *p, const char *name);
 void unknown_call(Checker *c, const Node *at, bool loss);
+/* After an error: the calls that led here. */
+void note_calls(Checker *c);
 
 #endif

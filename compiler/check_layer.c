@@ -7,7 +7,11 @@
 
 #include <string.h>
 
-enum { MAX_LEVELS = 64 };
+enum {
+    MAX_LEVELS = 400,  // of expressions inside one another, calls included
+    MAX_NAMES = 1024,  // of one body
+    MAX_EVALUATIONS = 8 << 20
+};
 
 typedef struct Named {
     const char *name;
@@ -28,12 +32,17 @@ const Node *find_layer(const Program *p, const char *name)
     return NULL;
 }
 
-static void bind(Checker *c, Scope *scope, const char *name, Value value,
+static bool bind(Checker *c, Scope *scope, const char *name, Value value,
                  Span at)
 {
+    if (scope->count == MAX_NAMES) {
+        error_at(c->p, at, "more than %d names in one layer", MAX_NAMES);
+        return false;
+    }
     scope->names = array_grow(c->p->arena, scope->names, scope->count,
                               sizeof *scope->names);
     scope->names[scope->count++] = (Named){name, value, at};
+    return true;
 }
 
 static const Named *find_name(const Scope *scope, const char *name)
@@ -44,48 +53,155 @@ static const Named *find_name(const Scope *scope, const char *name)
     return NULL;
 }
 
-static void bind_parameters(Checker *c, Scope *scope, Scope *inner,
-                            const Node *layer, const Node *call,
-                            const Node *argument)
+bool is_bound(const Scope *scope, const char *name)
+{
+    return find_name(scope, name) != NULL;
+}
+
+/* ---- calls of layers ---- */
+
+void note_calls(Checker *c)
+{
+    for (const CallFrame *f = c->frame; f; f = f->outer)
+        note_at(c->p, f->call->at, f->outer ? "`%s` is called here" : "in `%s`",
+                f->outer ? f->layer->text : c->prefix);
+}
+
+static int count_nodes(const Node *node)
+{
+    int count = 0;
+    for (; node; node = node->next)
+        count++;
+    return count;
+}
+
+/* block(x, heads), or block(heads) in the model. */
+static const char *layer_usage(Checker *c, const Node *layer)
 {
     const Node *parameter = layer->child->child;
-    for (; parameter && argument;
-         parameter = parameter->next, argument = argument->next) {
+    char *text = text_format(c->p->arena, "%s%s", layer->text,
+                             c->frame    ? "(x"
+                             : parameter ? "("
+                                         : "");
+    bool first = !c->frame;
+    for (; parameter; parameter = parameter->next, first = false)
+        text = text_format(c->p->arena, "%s%s%s", text, first ? "" : ", ",
+                           parameter->text);
+    return c->frame || layer->child->child
+               ? text_format(c->p->arena, "%s)", text)
+               : text;
+}
+
+/* One number per parameter of the layer. */
+static bool arguments_fit(Checker *c, const Node *layer, const Node *call,
+                          const Node *arguments)
+{
+    Program *p = c->p;
+    int wanted = count_nodes(layer->child->child),
+        given = count_nodes(arguments);
+    if (wanted == given)
+        return true;
+    error_at(p, call->at, "layer `%s` takes %d number%s, but is given %d",
+             layer->text, wanted, wanted == 1 ? "" : "s", given);
+    note_at(p, layer->name, "it is defined here");
+    help(p, "%s", layer_usage(c, layer));
+    return false;
+}
+
+static bool bind_arguments(Checker *c, Scope *scope, Scope *inner,
+                           const Node *layer, const Node *argument)
+{
+    Program *p = c->p;
+    const Node *parameter = layer->child->child;
+    for (; parameter; parameter = parameter->next, argument = argument->next) {
+        if (argument->kind == NODE_ARGUMENT) {
+            error_at(p, argument->at, "numbers of a layer go by their order");
+            help(p, "%s", layer_usage(c, layer));
+            return false;
+        }
         Value value = eval(c, scope, argument);
-        if (value.kind == VALUE_TENSOR)
-            error_at(c->p, argument->at,
-                     "a layer takes one tensor, then numbers");
-        bind(c, inner, parameter->text,
-             value.kind == VALUE_TENSOR ? nothing : value, argument->at);
+        if (value.kind == VALUE_TENSOR) {
+            error_at(p, argument->at, "a layer takes one tensor, then numbers");
+            help(p, "%s", layer_usage(c, layer));
+        }
+        if (value.kind != VALUE_NUMBER ||
+            !bind(c, inner, parameter->text, value, parameter->at))
+            return false;
     }
-    if (!parameter && !argument)
-        return;
-    if (parameter)
-        error_at(c->p, call->at, "layer `%s` needs `%s`", layer->text,
-                 parameter->text);
-    else
-        error_at(c->p, argument->at, "layer `%s` takes fewer arguments",
-                 layer->text);
-    note_at(c->p, layer->name, "it is defined here");
-    for (; parameter; parameter = parameter->next)
-        bind(c, inner, parameter->text, nothing, parameter->at);
+    return true;
 }
 
 /* The first tensor of an assignment takes the user's name: h.3.q. */
-static void assign(Checker *c, Scope *scope, const Node *line, Value value,
+static bool assign(Checker *c, Scope *scope, const Node *line, Value value,
                    int ops_before)
 {
     Program *p = c->p;
     const Named *before = find_name(scope, line->text);
-    if (before) {
+    if (before && strcmp(line->text, "x") == 0) {
+        error_at(p, line->name, "`x` is the layer's input");
+        help(p, "choose another name");
+    } else if (before) {
         error_at(p, line->name, "`%s` is already defined", line->text);
-        note_at(p, before->at, "here");
+        note_at(p, before->at, "first here");
     }
     if (value.kind == VALUE_TENSOR && p->op_count > ops_before &&
         p->ops[p->op_count - 1].output == value.tensor)
         p->tensors[value.tensor].name = text_format(p->arena, "%s.%s",
                                                     c->prefix, line->text);
-    bind(c, scope, line->text, value, line->name);
+    return bind(c, scope, line->text, value, line->name);
+}
+
+static Value no_result(Checker *c, const Node *layer)
+{
+    error_at(c->p, layer->name,
+             "layer `%s` must end with the tensor that it returns",
+             layer->text);
+    help(c->p, "write the result as the last line, without a name");
+    return nothing;
+}
+
+static Value eval_body(Checker *c, Scope *inner, const Node *layer)
+{
+    Program *p = c->p;
+    Value result = nothing;
+    if (!layer->last || layer->last->kind != NODE_RESULT)
+        return no_result(c, layer);
+    for (const Node *line = layer->child->next; line; line = line->next) {
+        if (line->kind == NODE_RESULT && line->next) {
+            error_at(p, line->at,
+                     "only the last line of a layer may stand without a name");
+            help(p, "give it one: y = ...");
+            return nothing;
+        }
+        int ops_before = p->op_count;
+        result = eval(c, inner, line->child);
+        if (line->kind == NODE_ASSIGN &&
+            !assign(c, inner, line, result, ops_before))
+            return nothing;
+    }
+    return result.kind == VALUE_NUMBER ? no_result(c, layer) : result;
+}
+
+static bool has_failed(const Checker *c, const Node *layer)
+{
+    for (int i = 0; i < c->failed_count; i++)
+        if (c->failed[i] == layer)
+            return true;
+    return false;
+}
+
+static bool calls_itself(Checker *c, const Node *layer, const Node *call)
+{
+    const CallFrame *f = c->frame;
+    while (f && f->layer != layer)
+        f = f->outer;
+    if (!f)
+        return false;
+    error_at(c->p, call->at, "layer `%s` calls itself", layer->text);
+    for (f = c->frame; f->layer != layer; f = f->outer)
+        note_at(c->p, f->call->at, "by way of `%s`", f->layer->text);
+    help(c->p, "repeat it in the model: h : %s * 12", layer->text);
+    return true;
 }
 
 Value call_layer(Checker *c, Scope *scope, const Node *layer, const Node *call,
@@ -93,39 +209,21 @@ Value call_layer(Checker *c, Scope *scope, const Node *layer, const Node *call,
 {
     Program *p = c->p;
     Scope inner = {NULL, 0};
-    Value result = nothing;
-    if (++c->levels > MAX_LEVELS) {
-        error_at(p, call->at,
-                 "layer `%s` calls itself, or %d layers call one another",
-                 layer->text, MAX_LEVELS);
-        c->levels--;
+    int errors = p->errors;
+    if (has_failed(c, layer) || calls_itself(c, layer, call) ||
+        !arguments_fit(c, layer, call, arguments))
         return nothing;
-    }
     bind(c, &inner, "x", x, layer->name);
-    bind_parameters(c, scope, &inner, layer, call, arguments);
-    const Node *line = layer->child->next;
-    for (; line; line = line->next) {
-        int ops_before = p->op_count, errors_before = p->errors;
-        Value value = eval(c, &inner, line->child);
-        if (value.kind == VALUE_NOTHING && p->errors > errors_before &&
-            line->kind == NODE_RESULT)
-            break;
-        if (line->kind == NODE_ASSIGN)
-            assign(c, &inner, line, value, ops_before);
-        else if (line->next)
-            error_at(p, line->at,
-                     "only the last line of a layer may stand without a name");
-        else
-            result = value;
-    }
-    c->levels--;
-    if (result.kind == VALUE_NUMBER ||
-        (!layer->last || layer->last->kind != NODE_RESULT)) {
-        error_at(p, layer->name,
-                 "layer `%s` must end with the tensor that it returns",
-                 layer->text);
-        help(p, "write the result as the last line, without a name");
+    if (!bind_arguments(c, scope, &inner, layer, arguments))
         return nothing;
+    CallFrame frame = {layer, call, c->frame};
+    c->frame = &frame;
+    Value result = eval_body(c, &inner, layer);
+    c->frame = frame.outer;
+    if (p->errors > errors) {
+        c->failed = array_grow(p->arena, c->failed, c->failed_count,
+                               sizeof *c->failed);
+        c->failed[c->failed_count++] = layer;
     }
     return result;
 }
@@ -136,18 +234,19 @@ void unknown_call(Checker *c, const Node *at, bool loss)
     enum { MAX_KNOWN = 256 };
     const char *known[MAX_KNOWN];
     int count = 0;
-    for (int i = 0; i < op_kind_count; i++)
-        known[count++] = op_kinds[i].name;
-    for (const Node *item = p->file->child; item && count < MAX_KNOWN;
-         item = item->next)
-        if (item->kind == NODE_LAYER)
-            known[count++] = item->text;
     if (loss) {
         error_at(p, at->name,
                  "`%s` is a loss: it can only be the last entry of the model",
                  at->text);
         return;
     }
+    for (int i = 0; i < op_kind_count && count < MAX_KNOWN; i++)
+        if (strcmp(op_kinds[i].name, "add") != 0)
+            known[count++] = op_kinds[i].name;
+    for (const Node *item = p->file->child; item && count < MAX_KNOWN;
+         item = item->next)
+        if (item->kind == NODE_LAYER)
+            known[count++] = item->text;
     error_at(p, at->name, "no op or layer is called `%s`", at->text);
     const char *near = nearest(at->text, known, count);
     if (near)
@@ -159,33 +258,70 @@ void unknown_call(Checker *c, const Node *at, bool loss)
 static Value eval_call(Checker *c, Scope *scope, const Node *call,
                        const Node *given)
 {
+    Program *p = c->p;
     const OpKind *kind = find_op(call->text);
-    const Node *layer = find_layer(c->p, call->text);
+    const Node *layer = kind ? NULL : find_layer(p, call->text);
     if (kind && !kind->loss)
         return call_op(c, scope, kind, call, given, NULL);
-    if (!layer || kind) {
+    if (!layer) {
         unknown_call(c, call, kind != NULL);
         return nothing;
     }
     if (!call->child) {
-        error_at(c->p, call->at, "layer `%s` needs its input", call->text);
-        help(c->p, "%s(x)", call->text);
+        error_at(p, call->at, "layer `%s` needs its input", call->text);
+        help(p, "%s", layer_usage(c, layer));
         return nothing;
     }
     Value x = eval(c, scope, call->child);
     if (x.kind == VALUE_NUMBER) {
-        error_at(c->p, call->child->at,
+        error_at(p, call->child->at,
                  "a layer's input is a tensor, not a number");
-        return nothing;
+        help(p, "%s", layer_usage(c, layer));
     }
-    if (x.kind == VALUE_NOTHING)
+    if (x.kind != VALUE_TENSOR)
         return nothing;
     const char *outer = c->prefix;
     if (given)
-        c->prefix = text_format(c->p->arena, "%s.%s", outer, given->text);
+        c->prefix = text_format(p->arena, "%s.%s", outer, given->text);
     Value result = call_layer(c, scope, layer, call, x, call->child->next);
     c->prefix = outer;
     return result;
+}
+
+/* ---- expressions ---- */
+
+static bool is_entry(const Program *p, const char *name)
+{
+    for (const Node *item = p->file->child; item; item = item->next)
+        if (item->kind == NODE_MODEL)
+            for (const Node *entry = item->child; entry; entry = entry->next)
+                if (strcmp(entry->text, name) == 0)
+                    return true;
+    return false;
+}
+
+static void unknown_name(Checker *c, const Scope *scope, const Node *at)
+{
+    Program *p = c->p;
+    if (p->errors > MAX_ERRORS || is_wrong_number(p, at))
+        return;
+    int count = 0, room = (scope ? scope->count : 0) + p->let_count + 1;
+    const char **known = arena_take(p->arena, sizeof *known * (size_t)room);
+    for (int i = 0; scope && i < scope->count; i++)
+        known[count++] = scope->names[i].name;
+    for (int i = 0; i < p->let_count; i++)
+        known[count++] = p->lets[i].name;
+    error_at(p, at->at, "`%s` is not known here", at->text);
+    const char *near = nearest(at->text, known, count);
+    if (!scope && is_entry(p, at->text))
+        help(p, "leave it out: an entry takes what the entry above returns");
+    else if (near)
+        help(p, "did you mean `%s`", near);
+    else if (!scope)
+        help(p, "define it at the top: let %s = 1", at->text);
+    else
+        help(p, "a body knows `x`, its layer's numbers, the lines above, and "
+                "every `let`");
 }
 
 static Value eval_name(Checker *c, Scope *scope, const Node *at)
@@ -197,45 +333,30 @@ static Value eval_name(Checker *c, Scope *scope, const Node *at)
         return named->value;
     if (let)
         return (Value){VALUE_NUMBER, let->value, -1};
-    int count = 0, room = (scope ? scope->count : 0) + p->let_count + 1;
-    const char **known = arena_take(p->arena, sizeof *known * (size_t)room);
-    for (int i = 0; scope && i < scope->count; i++)
-        known[count++] = scope->names[i].name;
-    for (int i = 0; i < p->let_count; i++)
-        known[count++] = p->lets[i].name;
-    error_at(p, at->at, "`%s` is not known here", at->text);
-    const char *near = nearest(at->text, known, count);
-    if (near)
-        help(p, "did you mean `%s`", near);
+    unknown_name(c, scope, at);
     return nothing;
 }
 
 static Value eval_binary(Checker *c, Scope *scope, const Node *at)
 {
     Program *p = c->p;
-    Value a = eval(c, scope, at->child);
-    if (a.kind == VALUE_NOTHING)
-        return nothing;
-    Value b = eval(c, scope, at->child->next);
+    Value a = eval(c, scope, at->child), b = nothing, result = nothing;
+    if (a.kind != VALUE_NOTHING)
+        b = eval(c, scope, at->child->next);
     if (b.kind == VALUE_NOTHING)
         return nothing;
     if (a.kind == VALUE_TENSOR && b.kind == VALUE_TENSOR && at->text[0] == '+')
         return add_op(c, at, a, b);
     if (a.kind == VALUE_NUMBER && b.kind == VALUE_NUMBER) {
-        double x = a.number, y = b.number, r = 0;
-        switch (at->text[0]) {
-        case '+': r = x + y; break;
-        case '-': r = x - y; break;
-        case '*': r = x * y; break;
-        default: r = y == 0 ? 0 : x / y;
-        }
-        if (at->text[0] != '/' || y != 0)
-            return (Value){VALUE_NUMBER, r, -1};
-        error_at(p, at->at, "division by zero");
-        return nothing;
+        if (apply_operator(p, at, a.number, b.number, &result.number))
+            result.kind = VALUE_NUMBER;
+        else
+            note_calls(c);
+        return result;
     }
-    error_at(p, at->at, "`%s` does not work on these", at->text);
-    help(p, "tensors can be added to tensors; numbers take + - * /");
+    error_at(p, at->at, "`%s` takes %s, not %s", at->text,
+             at->text[0] == '+' ? "two tensors or two numbers" : "two numbers",
+             a.kind == b.kind ? "two tensors" : "a tensor and a number");
     return nothing;
 }
 
@@ -256,20 +377,31 @@ static Value eval_inner(Checker *c, Scope *scope, const Node *at)
     case NODE_CALL: return eval_call(c, scope, at, NULL);
     case NODE_LABEL: return eval_call(c, scope, at->child, at);
     default:
-        error_at(c->p, at->at, "expected a tensor or a number");
+        error_at(c->p, at->at, "expected a tensor or a number, not %s",
+                 kind_text(at));
         return nothing;
     }
 }
 
+/* Layers that call others twice grow as 2^depth: what is evaluated in all is
+ * bounded too. */
 Value eval(Checker *c, Scope *scope, const Node *at)
 {
-    enum { MAX_NESTING = 400 };
-    if (++c->levels > MAX_NESTING) {
-        error_at(c->p, at->at, "nested too deeply");
-        help(c->p, "name the inner results");
-        c->levels--;
+    if (c->evaluations > MAX_EVALUATIONS)
+        return nothing;
+    if (++c->evaluations > MAX_EVALUATIONS) {
+        error_at(c->p, at->at, "the model has more than %d expressions",
+                 MAX_EVALUATIONS);
+        note_calls(c);
         return nothing;
     }
+    if (c->levels == MAX_LEVELS) {
+        error_at(c->p, at->at, "more than %d levels of calls and brackets",
+                 MAX_LEVELS);
+        help(c->p, "name the inner results");
+        return nothing;
+    }
+    c->levels++;
     Value value = eval_inner(c, scope, at);
     c->levels--;
     return value;

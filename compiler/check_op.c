@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_OPS = 1 << 20 };
+enum { MAX_OPS = 1 << 20, MAX_LAYER_OPS = 4096, LABEL_SLOTS = 1 << 13 };
 static const double MAX_FLOATS = 0x1p36;  // of one tensor
 
 typedef struct Arguments {  // of a call, sorted
@@ -28,7 +28,8 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
     if (floats > MAX_FLOATS) {
         error_at(p, at, "`%s` would hold %.3g values per micro-batch", name,
                  floats);
-        note_at(p, p->set.rows.at, "%g rows, from here", p->set.rows.value);
+        note_at(p, p->set.rows.at, "%s rows, from here",
+                number_text(p, p->set.rows.value));
         help(p, "at most %.3g are supported", MAX_FLOATS);
         floats = 1;
     }
@@ -40,7 +41,10 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
                                            .seq = seq,
                                            .width = width,
                                            .at = at,
-                                           .floats = (size_t)floats};
+                                           .values = (size_t)floats};
+    Tensor *made = &p->tensors[p->tensor_count];
+    made->floats = kind == TENSOR_FLOATS ? dtype_floats(p, made->values)
+                                         : made->values;
     return p->tensor_count++;
 }
 
@@ -72,6 +76,16 @@ static double inverse_root(
     return y;
 }
 
+static void check_parameter_size(Program *p, const Parameter *q, const Op *op)
+{
+    double size = (double)q->rows * (double)(q->columns ? q->columns : 1);
+    if (size <= MAX_FLOATS)
+        return;
+    error_at(p, op->at, "`%s` is [%ld x %ld], %.3g values", q->name, q->rows,
+             q->columns, size);
+    help(p, "at most %.3g are supported", MAX_FLOATS);
+}
+
 /* Initial values as in GPT-2 for tables, 1 / sqrt(inputs) for matrices, so that
  * every width starts well. */
 static void add_parameters(Checker *c, Op *op, bool bias)
@@ -98,18 +112,50 @@ static void add_parameters(Checker *c, Op *op, bool bias)
         op->weight = new_parameter(c, op->label, "weight", width, 0);
         p->parameters[op->weight].fill = 1;
     }
+    if (op->weight >= 0)
+        check_parameter_size(p, &p->parameters[op->weight], op);
     if (bias)
         op->bias = new_parameter(c, op->label, "bias", width, 0);
 }
 
 /* ---- calls of ops ---- */
 
-static bool label_taken(const Checker *c, const char *label)
+void open_labels(Checker *c)
 {
-    for (int i = c->first_op; i < c->p->op_count; i++)
-        if (strcmp(c->p->ops[i].label, label) == 0)
-            return true;
-    return false;
+    c->label_op = arena_take(c->p->arena, sizeof(int) * LABEL_SLOTS);
+    c->label_next = arena_take(c->p->arena, sizeof(int) * LABEL_SLOTS);
+    for (int i = 0; i < LABEL_SLOTS; i++)
+        c->label_op[i] = -1;
+}
+
+/* Where a label of this layer stands in the table, or would. Entries of earlier
+ * layers are as good as empty. */
+static int label_slot(const Checker *c, const char *label)
+{
+    unsigned hash = 2166136261u;
+    for (const char *at = label; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619u;
+    int slot = (int)(hash % LABEL_SLOTS);
+    while (c->label_op[slot] >= c->first_op &&
+           strcmp(c->p->ops[c->label_op[slot]].label, label) != 0)
+        slot = (slot + 1) % LABEL_SLOTS;
+    return slot;
+}
+
+static void label_twice(Checker *c, const Node *given, const char *label)
+{
+    Program *p = c->p;
+    const Op *before = &p->ops[c->label_op[label_slot(c, label)]];
+    bool same = before->at.begin == given->child->at.begin;
+    error_at(p, given->name, "the label `%s` is used twice in `%s`",
+             given->text, c->prefix);
+    if (same) {
+        note_calls(c);
+        help(p, "give each call of the layer a label: a: %s(x)",
+             c->frame->layer->text);
+    } else {
+        note_at(p, before->at, "first here");
+    }
 }
 
 /* h.3.linear, h.3.linear_2, ... unless the user gave one; the entry's own name
@@ -119,14 +165,51 @@ static const char *label_for(Checker *c, const OpKind *kind, const Node *given)
     Arena *arena = c->p->arena;
     if (c->alone)
         return c->prefix;
-    const char *label = text_format(arena, "%s.%s", c->prefix,
-                                    given ? given->text : kind->name);
-    if (given && label_taken(c, label))
-        error_at(c->p, given->name,
-                 "the label `%s` is used twice in this layer", given->text);
-    for (int i = 2; !given && label_taken(c, label); i++)
-        label = text_format(arena, "%s.%s_%d", c->prefix, kind->name, i);
+    const char *base = text_format(arena, "%s.%s", c->prefix,
+                                   given ? given->text : kind->name);
+    const char *label = base;
+    int slot = label_slot(c, base), first = slot;
+    bool taken = c->label_op[slot] >= c->first_op;
+    if (given && taken)
+        label_twice(c, given, base);
+    while (!given && c->label_op[slot] >= c->first_op) {
+        label = text_format(arena, "%s_%d", base, c->label_next[first]++);
+        slot = label_slot(c, label);
+    }
+    c->label_op[slot] = c->p->op_count;
+    c->label_next[slot] = 2;
     return label;
+}
+
+static bool shapes_equal(Checker *c, const Node *at, const Tensor *x,
+                         const Tensor *y)
+{
+    if (x->seq == y->seq && x->width == y->width)
+        return true;
+    error_at(c->p, at->at, "`%s` is [%ld x %ld], but `%s` is [%ld x %ld]",
+             x->name, x->seq, x->width, y->name, y->seq, y->width);
+    note_calls(c);
+    help(c->p, "both sides of + need the same shape");
+    return false;
+}
+
+/* An op of token ids got numbers, or the other way round. */
+static void wrong_kind(Checker *c, const OpKind *kind, const Node *at,
+                       const Tensor *x)
+{
+    Program *p = c->p;
+    error_at(p, at->at,
+             kind->ids ? "`%s` takes token ids, but `%s` holds numbers"
+                       : "`%s` takes numbers, but `%s` holds token ids",
+             kind->name, x->name);
+    note_calls(c);
+    if (!kind->ids)
+        help(p, "begin the model with an embedding");
+    else if (p->vocabulary)
+        help(p, "only the model's input holds ids: one embedding, at the top");
+    else
+        help(p, "declare ids as `input %s[128] of 256`",
+             p->tensors[p->input].name);
 }
 
 static bool fits(Checker *c, const OpKind *kind, const Node *at,
@@ -134,35 +217,28 @@ static bool fits(Checker *c, const OpKind *kind, const Node *at,
 {
     Program *p = c->p;
     const Tensor *x = &p->tensors[a->tensor[0].tensor];
-    if (kind->ids != (x->kind == TENSOR_IDS)) {
-        error_at(p, at->at,
-                 kind->ids ? "`%s` takes token ids, but `%s` holds numbers"
-                           : "`%s` takes numbers, but `%s` holds token ids",
-                 kind->name, x->name);
-        if (!kind->ids)
-            help(p, "begin the model with an embedding");
+    for (int i = 0; i < kind->tensors; i++) {
+        const Tensor *t = &p->tensors[a->tensor[i].tensor];
+        if (kind->ids == (t->kind == TENSOR_IDS))
+            continue;
+        wrong_kind(c, kind, at, t);
         return false;
     }
-    if (kind->tensors == 2) {
-        const Tensor *y = &p->tensors[a->tensor[1].tensor];
-        if (x->seq == y->seq && x->width == y->width)
-            return true;
-        error_at(p, at->at, "`%s` is [%ld x %ld], but `%s` is [%ld x %ld]",
-                 x->name, x->seq, x->width, y->name, y->seq, y->width);
-        help(p, "both sides of + need the same shape");
-        return false;
-    }
+    if (kind->tensors == 2)
+        return shapes_equal(c, at, x, &p->tensors[a->tensor[1].tensor]);
     if (kind->result == RESULT_THIRD && x->width % 3 != 0) {
         error_at(p, at->at,
                  "attention needs queries, keys and values side by side, but "
-                 "width %ld is no multiple of 3",
+                 "a width of %ld is no multiple of 3",
                  x->width);
+        note_calls(c);
         help(p, "attention(linear(x, 3*width), heads)");
         return false;
     }
     if (kind->heads && x->width / 3 % (long)a->number != 0) {
-        error_at(p, a->number_at->at, "%g heads do not divide a width of %ld",
-                 a->number, x->width / 3);
+        error_at(p, a->number_at->at, "%ld heads do not divide a width of %ld",
+                 (long)a->number, x->width / 3);
+        note_calls(c);
         help(p, "the width of a head is width / heads, a whole number");
         return false;
     }
@@ -177,6 +253,11 @@ static Value append_op(Checker *c, const OpKind *kind, const Node *at,
         return nothing;
     if (p->op_count == MAX_OPS) {
         error_at(p, at->at, "more than %d ops", MAX_OPS);
+        return nothing;
+    }
+    if (p->op_count - c->first_op == MAX_LAYER_OPS) {
+        error_at(p, at->at, "more than %d ops in one layer", MAX_LAYER_OPS);
+        help(p, "a layer is what cannot be cut: make it several entries");
         return nothing;
     }
     long seq = p->tensors[a->tensor[0].tensor].seq,
@@ -204,7 +285,7 @@ static Value append_op(Checker *c, const OpKind *kind, const Node *at,
                                at->at);
     if (kind->stats > 0)
         op.stats = new_tensor(
-            c, text_format(p->arena, "%s.stats", op.label), TENSOR_FLOATS, seq,
+            c, text_format(p->arena, "%s.stats", op.label), TENSOR_EXACT, seq,
             (long)kind->stats * (kind->heads ? op.heads : 1), at->at);
     add_parameters(c, &op, kind->bias && !a->nobias);
     if (op.output >= 0) {
@@ -218,6 +299,20 @@ static Value append_op(Checker *c, const OpKind *kind, const Node *at,
     return (Value){VALUE_TENSOR, 0, op.output};
 }
 
+/* ---- arguments ---- */
+
+/* As printed: in the model, an op's first tensor is left out. */
+static const char *usage_of(Checker *c, const OpKind *kind)
+{
+    const char *open = strchr(kind->usage, '('),
+               *comma = strchr(kind->usage, ',');
+    if (!c->alone || !open)
+        return kind->usage;
+    if (comma)
+        return text_format(c->p->arena, "%s(%s", kind->name, comma + 2);
+    return kind->result == RESULT_WIDTH ? kind->usage : kind->name;
+}
+
 static bool is_flag(const OpKind *kind, const Node *argument, Arguments *a)
 {
     if (argument->kind != NODE_NAME)
@@ -229,20 +324,37 @@ static bool is_flag(const OpKind *kind, const Node *argument, Arguments *a)
     return false;
 }
 
+/* `causal` where it means nothing; a name of the user's may be called so. */
+static bool is_wrong_flag(Checker *c, const Scope *scope, const Node *argument)
+{
+    return argument->kind == NODE_NAME && !is_bound(scope, argument->text) &&
+           !find_let(c->p, argument->text) &&
+           (strcmp(argument->text, "causal") == 0 ||
+            strcmp(argument->text, "nobias") == 0);
+}
+
+static bool wrong_argument(Checker *c, const OpKind *kind, Span at,
+                           const char *message, const char *word)
+{
+    error_at(c->p, at, message, kind->name, word);
+    help(c->p, "%s", usage_of(c, kind));
+    return false;
+}
+
 /* Sorts one argument: a tensor, the op's number, or a flag. */
 static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
                           const Node *argument, Arguments *a)
 {
-    Program *p = c->p;
     bool wants_number = kind->result == RESULT_WIDTH || kind->heads;
     if (is_flag(kind, argument, a))
         return true;
-    if (argument->kind == NODE_ARGUMENT) {
-        error_at(p, argument->at, "`%s` takes no argument called `%s`",
-                 kind->name, argument->text);
-        help(p, "%s", kind->usage);
-        return false;
-    }
+    if (is_wrong_flag(c, scope, argument))
+        return wrong_argument(c, kind, argument->at, "`%s` takes no `%s`",
+                              argument->text);
+    if (argument->kind == NODE_ARGUMENT)
+        return wrong_argument(c, kind, argument->at,
+                              "`%s` takes no argument called `%s`",
+                              argument->text);
     Value value = eval(c, scope, argument);
     if (value.kind == VALUE_NOTHING)
         return false;
@@ -252,12 +364,13 @@ static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
         a->number = value.number;
         a->number_at = argument;
     } else {
-        error_at(p, argument->at,
-                 value.kind == VALUE_TENSOR ? "`%s` takes no further tensor"
-                                            : "`%s` takes no such number",
-                 kind->name);
-        help(p, "%s", kind->usage);
-        return false;
+        return wrong_argument(c, kind, argument->at,
+                              value.kind == VALUE_TENSOR ? "`%s` takes no %s"
+                              : wants_number             ? "`%s` takes one %s"
+                                                         : "`%s` takes no %s",
+                              value.kind == VALUE_TENSOR
+                                  ? a->tensors ? "further tensor" : "tensor"
+                                  : "number");
     }
     return true;
 }
@@ -265,27 +378,19 @@ static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
 static bool complete(Checker *c, const OpKind *kind, const Node *at,
                      Arguments *a)
 {
-    Program *p = c->p;
-    const char *what = kind->heads ? "heads" : "width";
-    if (a->tensors < kind->tensors) {
-        error_at(p, at->at, "`%s` needs %d tensor%s", kind->name, kind->tensors,
-                 kind->tensors == 1 ? "" : "s");
-        help(p, "%s", kind->usage);
-        return false;
-    }
+    if (a->tensors < kind->tensors)
+        return wrong_argument(c, kind, at->at, "`%s` needs %s",
+                              kind->tensors == 1 ? "a tensor" : "two tensors");
     if (kind->result != RESULT_WIDTH && !kind->heads)
         return true;
-    if (!a->number_at) {
-        error_at(p, at->at, "`%s` needs its %s", kind->name, what);
-        help(p, "%s", kind->usage);
-        return false;
-    }
-    if (a->number >= 1 && a->number <= MAX_WIDTH &&
-        a->number == (double)(long)a->number)
+    if (!a->number_at)
+        return wrong_argument(c, kind, at->at, "`%s` needs its %s",
+                              kind->heads ? "number of heads" : "width");
+    if (in_range(c->p, a->number_at,
+                 kind->heads ? "the number of heads" : "the width", a->number,
+                 1, MAX_WIDTH))
         return true;
-    error_at(p, a->number_at->at,
-             "the %s is %g, but must be a whole number from 1 to %d", what,
-             a->number, MAX_WIDTH);
+    note_calls(c);
     return false;
 }
 

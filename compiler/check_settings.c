@@ -7,133 +7,13 @@
  * A line is a key and its values; a block may hold several keys on one line.
  * What came by -D is put in first, so a key of the file that is already there
  * is skipped. */
-#include "compile.h"
+#include "check.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MAX_LETS = 10000, MAX_DEPTH = 200 };
+enum { MAX_LETS = 10000 };
 static const Span nowhere = {-1, 0, 0};
-
-/* ---- constant expressions ---- */
-
-const Let *find_let(const Program *p, const char *name)
-{
-    for (int i = p->let_count; i-- > 0;)
-        if (strcmp(p->lets[i].name, name) == 0)
-            return &p->lets[i];
-    return NULL;
-}
-
-static void unknown_number(Program *p, const Node *at)
-{
-    const char **known = arena_take(p->arena,
-                                    sizeof *known * (size_t)(p->let_count + 1));
-    for (int i = 0; i < p->let_count; i++)
-        known[i] = p->lets[i].name;
-    error_at(p, at->at, "`%s` is no number that is known here", at->text);
-    const char *near = nearest(at->text, known, p->let_count);
-    if (near)
-        help(p, "did you mean `%s`", near);
-    else
-        help(p, "define it first: let %s = 1", at->text);
-}
-
-static bool apply_operator(Program *p, const Node *at, double a, double b,
-                           double *value)
-{
-    switch (at->text[0]) {
-    case '+': *value = a + b; break;
-    case '-': *value = a - b; break;
-    case '*': *value = a * b; break;
-    default:
-        if (b == 0) {
-            error_at(p, at->at, "division by zero");
-            return false;
-        }
-        *value = a / b;
-    }
-    if (isfinite(*value))
-        return true;
-    error_at(p, at->at, "the result is too large");
-    return false;
-}
-
-static bool evaluate_at(Program *p, const Node *at, Lookup find, void *context,
-                        int depth, double *value)
-{
-    double a, b;
-    if (depth > MAX_DEPTH) {
-        error_at(p, at->at, "an expression of more than %d levels", MAX_DEPTH);
-        help(p, "name parts of it with `let`");
-        return false;
-    }
-    switch (at->kind) {
-    case NODE_NUMBER: *value = at->number; return true;
-    case NODE_NAME:
-        if (find(context, at->text, value))
-            return true;
-        unknown_number(p, at);
-        return false;
-    case NODE_NEGATE:
-        if (!evaluate_at(p, at->child, find, context, depth + 1, &a))
-            return false;
-        *value = -a;
-        return true;
-    case NODE_BINARY:
-        return evaluate_at(p, at->child, find, context, depth + 1, &a) &&
-               evaluate_at(p, at->child->next, find, context, depth + 1, &b) &&
-               apply_operator(p, at, a, b, value);
-    default: error_at(p, at->at, "expected a number"); return false;
-    }
-}
-
-bool evaluate(Program *p, const Node *at, Lookup find, void *context,
-              double *value)
-{
-    if (!evaluate_at(p, at, find, context, 0, value))
-        return false;
-    if (isfinite(*value))
-        return true;
-    error_at(p, at->at, "the number is too large");
-    return false;
-}
-
-static bool find_in_lets(void *context, const char *name, double *value)
-{
-    const Let *let = find_let(context, name);
-    if (let)
-        *value = let->value;
-    return let != NULL;
-}
-
-bool constant(Program *p, const Node *at, double *value)
-{
-    return evaluate(p, at, find_in_lets, p, value);
-}
-
-static bool in_range(Program *p, const Node *at, const char *what, double value,
-                     long least, long most)
-{
-    if (value >= (double)least && value <= (double)most &&
-        value == floor(value))
-        return true;
-    error_at(p, at->at,
-             "`%s` is %g, but must be a whole number from %ld to %ld", what,
-             value, least, most);
-    return false;
-}
-
-bool whole_number(Program *p, const Node *at, const char *what, long least,
-                  long most, long *value)
-{
-    double number;
-    if (!constant(p, at, &number) ||
-        !in_range(p, at, what, number, least, most))
-        return false;
-    *value = (long)number;
-    return true;
-}
 
 static const Node *define_of(const Program *p, const char *name)
 {
@@ -144,7 +24,7 @@ static const Node *define_of(const Program *p, const char *name)
     return found;
 }
 
-static void add_let(Program *p, const Node *written)
+static bool add_let(Program *p, const Node *written)
 {
     const Let *before = find_let(p, written->text);
     const Node *define = define_of(p, written->text);
@@ -153,18 +33,21 @@ static void add_let(Program *p, const Node *written)
     if (before) {
         error_at(p, written->name, "`%s` is defined twice", written->text);
         note_at(p, before->at, "first here");
-        return;
+        return true;
     }
     if (p->let_count == MAX_LETS) {
         error_at(p, written->name, "more than %d lets", MAX_LETS);
-        return;
+        return false;
     }
     if (!from)
         error_at(p, define->at, "`%s` needs a value", written->text);
-    else if (!constant(p, from, &value))
+    else if (from->next)
+        error_at(p, from->next->at, "one value is enough here");
+    if (from && !constant(p, from, &value))
         value = 1;  // reported; go on with something
     p->lets = array_grow(p->arena, p->lets, p->let_count, sizeof *p->lets);
     p->lets[p->let_count++] = (Let){written->text, value, written->name};
+    return true;
 }
 
 /* ---- numbers in blocks ---- */
@@ -181,7 +64,7 @@ static const NumberKey number_keys[] = {
     {"pipeline", "stages", offsetof(Settings, stages), true, 0, 1, 1024, 1},
     {"pipeline", "virtual", offsetof(Settings, virtuals), true, 0, 1, 256, 1},
     {"pipeline", "microbatches", offsetof(Settings, microbatches), true, 0, 1,
-     65536, 1},
+     16384, 1},
     {"pipeline", "rows", offsetof(Settings, rows), true, 0, 1, 1 << 20, 1},
     {"train", "steps", offsetof(Settings, steps), true, 0, 0, 1e9, 100},
     {"train", "clip", offsetof(Settings, clip), false, 0, 0, 1e9, 0},
@@ -209,15 +92,20 @@ static void set_number(Program *p, const NumberKey *key, Span at,
     field->at = at;
     if (!constant(p, value, &number))
         return;
-    if (key->whole && !in_range(p, value, key->key, number, (long)key->least,
-                                (long)key->most))
+    const char *name = text_format(p->arena, "`%s`", key->key);
+    if (key->whole &&
+        !in_range(p, value, name, number, (long)key->least, (long)key->most))
         return;
-    if (key->unit == 's' && value->unit != 's') {
-        error_at(p, value->at, "`%s` needs a unit of time", key->key);
-        help(p, "%s 10us", key->key);
+    bool time = is_time(p, value, 0);
+    if (time != (key->unit == 's')) {
+        error_at(p, value->at,
+                 time ? "`%s` is no time" : "`%s` needs a unit of time",
+                 key->key);
+        help(p, time ? "write it without a unit of time" : "%s 10us", key->key);
     } else if (number < key->least || number > key->most) {
-        error_at(p, value->at, "`%s` is %g, but must be from %g to %g",
-                 key->key, number, key->least, key->most);
+        error_at(p, value->at, "`%s` is %s, but must be from %s to %s",
+                 key->key, number_text(p, number), number_text(p, key->least),
+                 number_text(p, key->most));
     } else {
         field->value = number;
     }
@@ -225,29 +113,54 @@ static void set_number(Program *p, const NumberKey *key, Span at,
 
 /* ---- settings that are words ---- */
 
+static const char *option_list(Program *p, const Schedule *s)
+{
+    const char *list = "";
+    for (int i = 0; i < 4 && s->option[i]; i++)
+        list = text_format(p->arena, "%s%s%s = NUMBER", list, i ? ", " : "",
+                           s->option[i]);
+    return list;
+}
+
 static void set_schedule_option(Program *p, const Node *argument)
 {
     const Schedule *s = p->set.schedule;
     long value;
-    for (int i = 0; i < 4 && s->option[i]; i++) {
-        if (argument->kind == NODE_ARGUMENT &&
-            strcmp(argument->text, s->option[i]) == 0) {
-            if (whole_number(p, argument->child, argument->text, 1, 65536,
-                             &value))
-                p->set.option[i] = (Number){(double)value, argument->at};
-            return;
+    int count = 0;
+    for (; count < 4 && s->option[count]; count++) {
+        if (argument->kind != NODE_ARGUMENT ||
+            strcmp(argument->text, s->option[count]) != 0)
+            continue;
+        Number *option = &p->set.option[count];
+        const char *what = text_format(p->arena, "`%s`", argument->text);
+        if (option->at.source >= 0) {
+            error_at(p, argument->at, "%s is set twice", what);
+            note_at(p, option->at, "first here");
         }
+        option->at = argument->at;
+        if (whole_number(p, argument->child, what, 1, 65536, &value))
+            option->value = (double)value;
+        return;
     }
-    error_at(p, argument->at, "schedule `%s` takes no such option", s->name);
-    if (s->option[0])
-        help(p, "it takes `%s = NUMBER`", s->option[0]);
+    if (!count)
+        error_at(p, argument->at, "schedule `%s` takes no options", s->name);
+    else if (argument->kind != NODE_ARGUMENT)
+        error_at(p, argument->at, "an option of schedule `%s` needs its name",
+                 s->name);
+    else
+        error_at(p, argument->name, "schedule `%s` has no option `%s`", s->name,
+                 argument->text);
+    if (count)
+        help(p, "it takes %s", option_list(p, s));
 }
 
 static void set_schedule(Program *p, Span at, const Node *value)
 {
     p->set.schedule_at = at;
     if (value->kind != NODE_NAME && value->kind != NODE_CALL) {
-        error_at(p, value->at, "expected the name of a schedule");
+        error_at(p, value->at, "expected the name of a schedule, not %s",
+                 value->kind == NODE_NUMBER ? "a number" : kind_text(value));
+        help(p, "`pipec --help schedules` lists them");
         return;
     }
     const char *names[64];
@@ -268,8 +181,8 @@ static void set_schedule(Program *p, Span at, const Node *value)
     }
     for (int i = 0; i < 4; i++)
         p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
-    for (const Node *argument = value->child; argument;
-         argument = argument->next)
+    for (const Node *argument = value->child;
+         argument && p->errors <= MAX_ERRORS; argument = argument->next)
         set_schedule_option(p, argument);
 }
 
@@ -288,7 +201,8 @@ static void set_split(Program *p, Span at, const Node *value)
     p->set.split_at = value->at;
     for (const Node *size = value->child; size; size = size->next) {
         long layers = 1;
-        whole_number(p, size, "split", 1, 1 << 20, &layers);
+        whole_number(p, size, "a chunk's number of layers", 1, 1 << 20,
+                     &layers);
         p->set.sizes = array_grow(p->arena, p->set.sizes, p->set.size_count,
                                   sizeof *p->set.sizes);
         p->set.sizes[p->set.size_count++] = (int)layers;
@@ -312,13 +226,17 @@ static const Node *set_data(Program *p, Span at, const Node *value)
     for (int i = DATA_BYTES; value->kind == NODE_NAME && i <= DATA_NUMBERS; i++)
         if (strcmp(value->text, data_words[i]) == 0)
             kind = (DataKind)i;
+    if (kind == DATA_NONE && value->kind == NODE_NAME)
+        error_at(p, value->at, "no format of data is called `%s`", value->text);
+    else if (kind == DATA_NONE || !path || path->kind != NODE_STRING)
+        error_at(p, value->at, "`data` needs a format and a file in quotes");
     if (kind == DATA_NONE || !path || path->kind != NODE_STRING) {
-        error_at(p, value->at, "expected a format and a file");
         help(p, "data bytes \"corpus.txt\"; formats are bytes, uint16, uint32 "
                 "and numbers");
         return NULL;
     }
-    p->set.data = kind;
+    if (p->set.data == DATA_NONE)
+        p->set.data = kind;
     if (!p->set.data_path) {
         p->set.data_path = path->text;
         p->set.data_at = at;
@@ -341,32 +259,59 @@ static const OptimizerKey optimizer_keys[] = {
     {"beta2", offsetof(Settings, beta2), false, true, 0, 1},
     {"eps", offsetof(Settings, epsilon), false, true, 0, 1},
 };
+enum { OPTIMIZER_KEYS = sizeof optimizer_keys / sizeof *optimizer_keys };
 
-static void set_optimizer_key(Program *p, const char *optimizer,
-                              const Node *argument)
+static const OptimizerKey *find_optimizer_key(const Program *p,
+                                              const char *name)
 {
     bool sgd = p->set.optimizer == OPTIMIZER_SGD;
-    for (size_t i = 0; argument->kind == NODE_ARGUMENT &&
-                       i < sizeof optimizer_keys / sizeof *optimizer_keys;
-         i++) {
-        const OptimizerKey *key = &optimizer_keys[i];
-        double value;
-        if (strcmp(argument->text, key->name) != 0 ||
-            !(sgd ? key->sgd : key->adamw))
-            continue;
-        if (!constant(p, argument->child, &value))
-            return;
-        if (value < key->least || value > key->most)
-            error_at(p, argument->child->at,
-                     "`%s` is %g, but must be from %g to %g", key->name, value,
-                     key->least, key->most);
-        *(double *)((char *)&p->set + key->field) = value;
+    for (int i = 0; i < OPTIMIZER_KEYS; i++)
+        if (strcmp(name, optimizer_keys[i].name) == 0 &&
+            (sgd ? optimizer_keys[i].sgd : optimizer_keys[i].adamw))
+            return &optimizer_keys[i];
+    return NULL;
+}
+
+static const Node *same_argument(const Node *first, const Node *argument)
+{
+    for (; first != argument; first = first->next)
+        if (first->kind == NODE_ARGUMENT &&
+            strcmp(first->text, argument->text) == 0)
+            return first;
+    return NULL;
+}
+
+static void set_optimizer_key(Program *p, const Node *optimizer,
+                              const Node *argument)
+{
+    const OptimizerKey *key = NULL;
+    double value;
+    if (argument->kind != NODE_ARGUMENT)
+        error_at(p, argument->at, "an argument of `%s` needs its name",
+                 optimizer->text);
+    else if (!(key = find_optimizer_key(p, argument->text)))
+        error_at(p, argument->name, "`%s` has no argument `%s`",
+                 optimizer->text, argument->text);
+    if (!key) {
+        help(p, p->set.optimizer == OPTIMIZER_SGD
+                    ? "sgd(lr = 0.1, momentum = 0.9, decay = 0)"
+                    : "adamw(lr = 3e-4, decay = 0.1, beta1 = 0.9, beta2 = "
+                      "0.95, eps = 1e-8)");
         return;
     }
-    error_at(p, argument->at, "`%s` takes no such argument", optimizer);
-    help(p, sgd ? "sgd(lr = 0.1, momentum = 0.9, decay = 0)"
-                : "adamw(lr = 3e-4, decay = 0.1, beta1 = 0.9, beta2 = 0.95, "
-                  "eps = 1e-8)");
+    const Node *before = same_argument(optimizer->child, argument);
+    if (before) {
+        error_at(p, argument->at, "`%s` is set twice", key->name);
+        note_at(p, before->at, "first here");
+    }
+    if (!constant(p, argument->child, &value))
+        return;
+    if (value < key->least || value > key->most)
+        error_at(p, argument->child->at,
+                 "`%s` is %s, but must be from %s to %s", key->name,
+                 number_text(p, value), number_text(p, key->least),
+                 number_text(p, key->most));
+    *(double *)((char *)&p->set + key->field) = value;
 }
 
 static void set_optimizer(Program *p, const Node *value)
@@ -377,12 +322,33 @@ static void set_optimizer(Program *p, const Node *value)
         p->set.rate = 0.1;
         p->set.decay = 0;
     } else if (!named || strcmp(value->text, "adamw") != 0) {
-        error_at(p, value->at, "expected `adamw(...)` or `sgd(...)`");
+        if (named)
+            error_at(p, value->name, "no optimizer is called `%s`",
+                     value->text);
+        else
+            error_at(p, value->at, "expected the name of an optimizer");
+        help(p, "optimizer adamw(lr = 3e-4), or sgd(lr = 0.1)");
         return;
     }
-    for (const Node *argument = value->child; argument;
-         argument = argument->next)
-        set_optimizer_key(p, value->text, argument);
+    for (const Node *argument = value->child;
+         argument && p->errors <= MAX_ERRORS; argument = argument->next)
+        set_optimizer_key(p, value, argument);
+}
+
+static void set_dtype(Program *p, Span at, const Node *value)
+{
+    p->set.dtype_at = at;
+    bool named = value->kind == NODE_NAME;
+    if (named && strcmp(value->text, "f32") == 0)
+        p->set.dtype = DTYPE_F32;
+    else if (named && strcmp(value->text, "bf16") == 0)
+        p->set.dtype = DTYPE_BF16;
+    else
+        error_at(p, value->at, "a dtype is `f32` or `bf16`");
+    if (p->set.dtype == DTYPE_F32 || p->target == TARGET_CUDA)
+        return;
+    error_at(p, value->at, "the cpu computes in f32 alone");
+    help(p, "use `dtype f32`, or compile for a GPU: --target cuda");
 }
 
 /* ---- keys ---- */
@@ -390,10 +356,8 @@ static void set_optimizer(Program *p, const Node *value)
 static const struct {
     const char *block, *key;
 } word_keys[] = {
-    {"pipeline", "schedule"},
-    {"pipeline", "split"},
-    {"train", "data"},
-    {"train", "optimizer"},
+    {"pipeline", "schedule"}, {"pipeline", "split"}, {"train", "data"},
+    {"train", "optimizer"},   {"train", "dtype"},
 };
 enum {
     WORD_KEYS = sizeof word_keys / sizeof *word_keys,
@@ -425,24 +389,41 @@ static int find_key(const char *block, const char *name)
 static void unknown_key(Program *p, const char *block, const char *name,
                         Span at)
 {
-    const char *known[KEYS];
-    int count = 0;
+    const char **known = arena_take(
+        p->arena, sizeof *known * (size_t)(KEYS + p->let_count));
+    int count = 0, elsewhere = find_key(NULL, name);
     for (int i = 0; i < KEYS; i++)
         if (!block || strcmp(key_block(i), block) == 0)
             known[count++] = key_name(i);
-    int elsewhere = find_key(NULL, name);
+    for (int i = 0; !block && i < p->let_count; i++)
+        known[count++] = p->lets[i].name;
     if (block)
         error_at(p, at, "`%s` is no setting of `%s`", name, block);
     else
         error_at(p, at, "`%s` is neither a `let` of the file nor a setting",
                  name);
     const char *near = nearest(name, known, count);
-    if (near)
-        help(p, "did you mean `%s`", near);
+    if (find_optimizer_key(p, name))
+        help(p, "it belongs to the optimizer: optimizer adamw(%s = ...)", name);
     else if (elsewhere >= 0)
         help(p, "it belongs into `%s { }`", key_block(elsewhere));
-    else if (block)
+    else if (near)
+        help(p, "did you mean `%s`", near);
+    else
         help(p, "`pipec --help language` lists the settings");
+}
+
+static void needs_value(Program *p, int key, Span at)
+{
+    static const char *const examples[WORD_KEYS] = {
+        "schedule 1f1b", "split even", "data bytes \"corpus.txt\"",
+        "optimizer adamw(lr = 3e-4)", "dtype f32"};
+    error_at(p, at, "`%s` needs a value", key_name(key));
+    if (key >= NUMBER_KEYS)
+        help(p, "%s", examples[key - NUMBER_KEYS]);
+    else
+        help(p, "%s %s", key_name(key),
+             number_keys[key].unit == 's' ? "10us" : "1");
 }
 
 /* Sets one key from the values at `value`; returns the first value that is not
@@ -450,7 +431,7 @@ static void unknown_key(Program *p, const char *block, const char *name,
 static const Node *set_key(Program *p, int key, Span at, const Node *value)
 {
     if (!value) {
-        error_at(p, at, "`%s` needs a value", key_name(key));
+        needs_value(p, key, at);
         return NULL;
     }
     if (key < NUMBER_KEYS) {
@@ -461,7 +442,8 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
     case 0: set_schedule(p, at, value); break;
     case 1: set_split(p, at, value); break;
     case 2: return set_data(p, at, value);
-    default: set_optimizer(p, value);
+    case 3: set_optimizer(p, value); break;
+    default: set_dtype(p, at, value);
     }
     return value->next;
 }
@@ -548,6 +530,7 @@ static void defaults(Settings *set)
         *field_of(set, &number_keys[i]) = (Number){number_keys[i].fallback,
                                                    nowhere};
     set->split_at = set->schedule_at = set->data_at = nowhere;
+    set->dtype_at = nowhere;
     set->optimizer = OPTIMIZER_ADAMW;
     set->rate = 3e-4;
     set->decay = 0.1;
@@ -581,31 +564,61 @@ static void check_virtual(Program *p)
     help(p, "use `virtual 1`, or `schedule interleaved`");
 }
 
-void check_settings(Program *p)
+static const char *const block_names[] = {"pipeline", "train", "cluster"};
+enum { BLOCKS = sizeof block_names / sizeof *block_names };
+
+static int find_block(Program *p, const Node *block)
 {
-    Seen seen;
-    const Node *first[3] = {NULL};
-    memset(&seen, 0, sizeof seen);
-    for (int i = 0; i < KEYS; i++)
-        seen.at[i] = nowhere;
-    defaults(&p->set);
-    for (const Node *item = p->file->child; item; item = item->next)
-        if (item->kind == NODE_LET)
-            add_let(p, item);
-    set_defines(p, &seen);
+    for (int i = 0; i < BLOCKS; i++)
+        if (strcmp(block->text, block_names[i]) == 0)
+            return i;
+    const char *near = nearest(block->text, block_names, BLOCKS);
+    error_at(p, block->name, "no block is called `%s`", block->text);
+    if (near)
+        help(p, "did you mean `%s`", near);
+    else
+        help(p, "blocks are pipeline, train and cluster; layers begin with "
+                "`layer`, the model with `model`");
+    return -1;
+}
+
+static void check_blocks(Program *p, Seen *seen)
+{
+    const Node *first[BLOCKS] = {NULL};
     for (const Node *item = p->file->child; item; item = item->next) {
-        if (item->kind != NODE_BLOCK)
+        int which = item->kind == NODE_BLOCK ? find_block(p, item) : -1;
+        if (which < 0)
             continue;
-        int which = item->text[0] == 'p' ? 0 : item->text[0] == 't' ? 1 : 2;
         if (first[which]) {
             error_at(p, item->name, "a second `%s` block", item->text);
             note_at(p, first[which]->name, "the first is here");
+            continue;
         }
         first[which] = item;
         p->set.has_cluster |= which == 2;
         for (const Node *line = item->child; line; line = line->next)
-            block_line(p, &seen, item, line);
+            block_line(p, seen, item, line);
     }
+}
+
+bool check_lets(Program *p)
+{
+    for (const Node *item = p->file->child; item; item = item->next)
+        if (item->kind == NODE_LET && !add_let(p, item))
+            return false;
+    return true;
+}
+
+void check_settings(Program *p)
+{
+    Seen seen;
+    memset(&seen, 0, sizeof seen);
+    for (int i = 0; i < KEYS; i++)
+        seen.at[i] = nowhere;
+    defaults(&p->set);
+    p->set.dtype = p->target == TARGET_CUDA ? DTYPE_BF16 : DTYPE_F32;
+    set_defines(p, &seen);
+    check_blocks(p, &seen);
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_virtual(p);

@@ -63,6 +63,7 @@ static const char usage[] =
     "\n"
     "  -D NAME=VALUE               set a `let`, or a setting: -D stages=8, -D "
     "data=FILE\n"
+    "  --target cpu|cuda           what the programs run on (cpu)\n"
     "  -o FOLDER                   where the programs go (out/FILE without its "
     "ending)\n"
     "  --dump=PASS                 print what a pass has written, and stop\n"
@@ -147,9 +148,27 @@ static void help_schedules(void)
         printf("  %-12s %s\n", schedules[i]->name, schedules[i]->summary);
 }
 
+static int wrong_usage(const char *format, const char *word)
+{
+    fputs("pipec: ", stderr);
+    fprintf(stderr, format, word);
+    fputs("\n  help: `pipec --help` lists what can be typed\n", stderr);
+    return USAGE;
+}
+
+/* A full disk or a closed pipe must not pass for success. */
+static int end_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "pipec: error: cannot write the output: %s\n",
+            strerror(errno));
+    return 1;
+}
+
 static int print_help(const Options *o)
 {
-    const char *topic = o->topic ? o->topic : "";
+    const char *topic = o->topic ? o->topic : "commands";
     if (o->command != COMMAND_NONE)
         fputs(command_help[o->command], stdout);
     else if (strcmp(topic, "ops") == 0)
@@ -161,17 +180,11 @@ static int print_help(const Options *o)
     else if (strcmp(topic, "passes") == 0)
         for (int i = 0; i < PASSES; i++)
             printf("  %-12s %s\n", passes[i].name, passes[i].what);
-    else
+    else if (strcmp(topic, "commands") == 0)
         fputs(usage, stdout);
-    return 0;
-}
-
-static int wrong_usage(const char *format, const char *word)
-{
-    fputs("pipec: ", stderr);
-    fprintf(stderr, format, word);
-    fputs("\n  help: `pipec --help` lists what can be typed\n", stderr);
-    return USAGE;
+    else
+        return wrong_usage("there is no help on `%s`", topic);
+    return end_output();
 }
 
 /* ---- reading ---- */
@@ -267,6 +280,17 @@ static int take_option(Program *p, Options *o, char **words)
         }
         return 2;
     }
+    if (strncmp(word, "--target", 8) == 0) {
+        const char *target = word[8] == '=' ? word + 9 : words[1];
+        bool cuda = target && strcmp(target, "cuda") == 0;
+        if (!cuda && (!target || strcmp(target, "cpu") != 0)) {
+            wrong_usage("--target is `cpu` or `cuda`, not `%s`",
+                        target ? target : "");
+            return 0;
+        }
+        p->target = cuda ? TARGET_CUDA : TARGET_CPU;
+        return word[8] == '=' ? 1 : 2;
+    }
     if (strcmp(word, "--quiet") == 0)
         runtime_option(o, words[0]);
     else if (strcmp(word, "--all") == 0)
@@ -323,7 +347,7 @@ static int finish(Program *p, const Options *o)
     case COMMAND_INSPECT:
         inspect(p, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
                 o->all);
-        return fflush(stdout) != 0;
+        return end_output();
     case COMMAND_BUILD:
         if (!emit(p, folder) || !build(p, folder))
             return 1;
@@ -342,22 +366,29 @@ static bool wants(const Options *o, int pass)
     return pass < PASSES - 1 || o->dump || o->command >= COMMAND_BUILD;
 }
 
+static bool is_pass(const char *name)
+{
+    for (int i = 0; i < PASSES; i++)
+        if (strcmp(name, passes[i].name) == 0)
+            return true;
+    return strcmp(name, "emit") == 0;
+}
+
 static int compile(Program *p, const Options *o)
 {
+    if (o->dump && !is_pass(o->dump))
+        return wrong_usage(
+            "there is no pass `%s`; `pipec --help passes` lists them", o->dump);
     for (int i = 0; i < PASSES && wants(o, i); i++) {
         if (!passes[i].pass(p))
             return 1;
-        if (o->dump && strcmp(o->dump, passes[i].name) == 0) {
-            dump(p, o->dump, stdout);
-            return 0;
-        }
+        if (o->dump && strcmp(o->dump, passes[i].name) == 0)
+            break;
     }
     if (!o->dump)
         return finish(p, o);
-    if (dump(p, o->dump, stdout))
-        return 0;
-    return wrong_usage(
-        "there is no pass `%s`; `pipec --help passes` lists them", o->dump);
+    dump(p, o->dump, stdout);
+    return end_output();
 }
 
 static int command_line(Program *p, int argc, char **argv)

@@ -33,34 +33,120 @@ static int larger_then_earlier(const void *a, const void *b)
     return x->id < y->id ? -1 : 1;
 }
 
+/* All items so far of one size at one offset. They come in order of birth and
+ * never live at the same time, so their deaths ascend, too. */
+typedef struct Shelf {
+    size_t offset, floats;
+    const Item **items;
+    int count;
+} Shelf;
+
+typedef struct Packing {
+    Arena *arena;
+    Shelf *shelves;  // by offset
+    int count;
+    size_t tallest;  // floats of the largest item
+} Packing;
+
+/* An item of the shelf that lives at the same time, or NULL. */
+static const Item *in_the_way(const Shelf *shelf, const Item *item)
+{
+    int low = 0, high = shelf->count;
+    while (low < high) {  // the first that has not died before this one is born
+        int middle = (low + high) / 2;
+        if (shelf->items[middle]->last >= item->first)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low < shelf->count && shelf->items[low]->first <= item->last)
+        return shelf->items[low];
+    return NULL;
+}
+
+static int first_shelf_at(const Packing *packing, size_t offset)
+{
+    int low = 0, high = packing->count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (packing->shelves[middle].offset >= offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void put_on_shelf(Packing *packing, const Item *item)
+{
+    int at = first_shelf_at(packing, item->offset);
+    Shelf *shelf = packing->shelves;
+    while (at < packing->count && shelf[at].offset == item->offset &&
+           shelf[at].floats != item->floats)
+        at++;
+    if (at == packing->count || shelf[at].offset != item->offset) {
+        packing->shelves = shelf = array_grow(packing->arena, shelf,
+                                              packing->count, sizeof *shelf);
+        for (int k = packing->count++; k > at; k--)
+            shelf[k] = shelf[k - 1];
+        shelf[at] = (Shelf){item->offset, item->floats, NULL, 0};
+    }
+    shelf[at].items = array_grow(packing->arena, shelf[at].items,
+                                 shelf[at].count, sizeof *shelf[at].items);
+    shelf[at].items[shelf[at].count++] = item;
+}
+
+/* The lowest place at `from` or above that is free over the item's life.
+ * `soonest` becomes the first death among what keeps it from lower places. */
+static size_t lowest_place(const Packing *packing, const Item *item,
+                           size_t from, int *soonest)
+{
+    size_t offset = from;
+    size_t reach = from > packing->tallest ? from - packing->tallest : 0;
+    for (int i = first_shelf_at(packing, reach); i < packing->count; i++) {
+        const Shelf *shelf = &packing->shelves[i];
+        if (shelf->offset >= offset + item->floats)
+            break;
+        if (shelf->offset + shelf->floats <= offset)
+            continue;
+        const Item *other = in_the_way(shelf, item);
+        if (!other)
+            continue;
+        offset = shelf->offset + shelf->floats;
+        *soonest = other->last < *soonest ? other->last : *soonest;
+    }
+    return offset;
+}
+
 /* Greedy by size: each item goes to the lowest place that is free over its
  * whole life. Items of one size that come in order of birth use no more places
- * than are alive at once. `placed` is kept sorted by offset. Returns the
- * height. */
+ * than are alive at once. Returns the height.
+ *
+ * While all that kept the item before, of the same size, from lower places
+ * lives on with this one, this one cannot lie lower: the search starts above
+ * that one. So gpipe's many blocks, all alive at once, cost no search. */
 size_t pack(Arena *arena, Item *items, int count)
 {
-    Item **placed = arena_take(arena, sizeof *placed * (size_t)(count + 1));
+    Packing packing = {.arena = arena};
     size_t height = 0;
+    int soonest = 0;
     qsort(items, (size_t)count, sizeof *items, larger_then_earlier);
+    packing.tallest = count ? items[0].floats : 0;
     for (int i = 0; i < count; i++) {
         Item *item = &items[i];
-        size_t offset = 0;
-        for (int k = 0; k < i; k++) {
-            const Item *other = placed[k];
-            if (other->last < item->first || other->first > item->last)
-                continue;
-            if (other->offset >= offset + item->floats)
-                break;
-            if (other->offset + other->floats > offset)
-                offset = other->offset + other->floats;
+        const Item *before = i ? &items[i - 1] : item;
+        size_t from = 0;
+        if (i && before->floats == item->floats && before->last <= item->last &&
+            before->last >= item->first && soonest >= item->first) {
+            from = before->offset + before->floats;
+            soonest = before->last < soonest ? before->last : soonest;
+        } else {
+            soonest = item->last;
         }
-        item->offset = offset;
-        int k = i;
-        for (; k > 0 && placed[k - 1]->offset > offset; k--)
-            placed[k] = placed[k - 1];
-        placed[k] = item;
-        height = offset + item->floats > height ? offset + item->floats
-                                                : height;
+        item->offset = lowest_place(&packing, item, from, &soonest);
+        put_on_shelf(&packing, item);
+        if (item->offset + item->floats > height)
+            height = item->offset + item->floats;
     }
     return height;
 }

@@ -86,7 +86,7 @@ int read_number(Reader *reader, const char *text, NumberToken *number,
     bool reported = reader->reported;
     refuse(reader, *at, "unknown unit `%.20s`", end);
     if (!reported)
-        help(reader->program, UNITS);
+        help(reader->program, "units are K M G T, Ki Mi Gi Ti, s ms us ns");
     return YYerror;
 }
 
@@ -144,6 +144,13 @@ static int find_token(const char *const *tokens, int count, const char *token)
     return -1;
 }
 
+static void drop(const char **tokens, int *count, int at)
+{
+    if (at >= 0)
+        memmove(tokens + at, tokens + at + 1,
+                sizeof *tokens * (size_t)(--*count - at));
+}
+
 /* If all `parts` are among the tokens, the first gives way to `whole` and the
  * others go. */
 static bool fold(const char **tokens, int *count, const char *const *parts,
@@ -153,11 +160,8 @@ static bool fold(const char **tokens, int *count, const char *const *parts,
         if (find_token(tokens, *count, parts[i]) < 0)
             return false;
     tokens[find_token(tokens, *count, parts[0])] = whole;
-    for (int i = 1; i < part_count; i++) {
-        int at = find_token(tokens, *count, parts[i]);
-        memmove(tokens + at, tokens + at + 1,
-                sizeof *tokens * (size_t)(--*count - at));
-    }
+    for (int i = 1; i < part_count; i++)
+        drop(tokens, count, find_token(tokens, *count, parts[i]));
     return true;
 }
 
@@ -180,7 +184,7 @@ static void syntax_help(Reader *reader, Span at, const char *what,
     const char *text = p->sources[at.source].text;
     bool word = strchr("ilmopt", what[0]) && !strchr(what, ' ');
     bool end = strcmp(what, "end of file") == 0;
-    if (reader->depth && (end || line_of(p, reader->open) < line_of(p, at)))
+    if (reader->open.end && (end || line_of(p, reader->open) < line_of(p, at)))
         note_at(p, reader->open, "this bracket is still open");
     else if (end && reader->brace.end)
         note_at(p, reader->brace, "this one may still be open");
@@ -214,6 +218,8 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
     bool item = fold(expected, &count, items, 6,
                      "`let`, `layer`, `model`, `pipeline`, `train`, `cluster`");
     fold(expected, &count, operators, 3, "an operator");
+    if (strcmp(unexpected, "end of file") == 0)
+        drop(expected, &count, find_token(expected, count, "end of line"));
     if (item && strcmp(unexpected, "'}'") == 0)
         error_at(p, at, "unexpected `}`: no `{` is open");
     else if (count > 0 && count < 8)
@@ -226,6 +232,7 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
                 find_token(expected, count, "a name") >= 0 ||
                     (value && strchr("iot", unexpected[0])),
                 setting);
+    reader->open.end = 0;
 }
 
 static Node *read_source(Program *p, int source, int start)
@@ -243,8 +250,13 @@ static Node *read_source(Program *p, int source, int start)
     return reader.tree;
 }
 
-/* -D data=../some/file.txt: a path is no word of the language, so it is taken
- * as it stands. */
+/* -D data=../some/file.txt: a path without quotes is no word of the language,
+ * so it is taken as it stands. */
+static bool is_raw_data(const Source *s)
+{
+    return strncmp(s->text, "data=", 5) == 0 && !strchr(s->text, '"');
+}
+
 static Node *raw_data(Program *p, int source)
 {
     const Source *s = &p->sources[source];
@@ -262,7 +274,7 @@ bool parse(Program *p)
     p->defines = arena_take(p->arena,
                             sizeof *p->defines * (size_t)p->source_count);
     for (int i = 1; i < p->source_count; i++)
-        p->defines[i - 1] = strncmp(p->sources[i].text, "data=", 5) == 0
+        p->defines[i - 1] = is_raw_data(&p->sources[i])
                                 ? raw_data(p, i)
                                 : read_source(p, i, START_DEFINE);
     return p->errors == 0;

@@ -41,8 +41,8 @@ static Node *binary(Reader *reader, Span at, const char *operator, Node *left, N
 
 %token START_FILE START_DEFINE NEWLINE "end of line"
 %token LET "let" LAYER "layer" MODEL "model" INPUT "input" OF "of" TIED "tied"
-%token <text> NAME "name" STRING "text in quotes" BLOCK "pipeline, train or cluster"
-%token <number> NUMBER "number"
+%token <text> NAME "a name" WORD "a word" STRING "text in quotes" BLOCK "a block"
+%token <number> NUMBER "a number"
 
 %type <node> items item parameters names layer_lines layer_line statement
 %type <node> model_lines model_line entry dimensions callee lines line values
@@ -61,6 +61,10 @@ start
     | START_DEFINE NAME '=' values NEWLINE  { $4->text = $2; $4->name = @2; $4->at = @$; reader->tree = $4; }
     ;
 
+end_of_line
+    : NEWLINE                               { reader->depth = 0; yyerrok; }       // one line's error is no other's
+    ;
+
 items
     : %empty                                { $$ = make(reader, NODE_FILE, @$, NULL, @$); }
     | items item                            { $$ = $2 ? add_child($1, $2) : $1; }
@@ -69,6 +73,7 @@ items
 item
     : NEWLINE                               { $$ = NULL; }
     | error NEWLINE                         { $$ = NULL; reader->depth = 0; }
+    | LET error end_of_line                 { $$ = NULL; }
     | LET NAME '=' expression NEWLINE       { $$ = add_child(make(reader, NODE_LET, @$, $2, @2), $4); }
     | LAYER NAME parameters '{' layer_lines '}' {
         $5->text = $2; $5->name = @2; $5->at = @$;
@@ -78,6 +83,7 @@ item
     }
     | MODEL NAME '{' model_lines '}'        { $$ = $4; $$->text = $2; $$->name = @2; $$->at = @$; }
     | BLOCK '{' lines '}'                   { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    | NAME '{' lines '}'                    { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     ;
 
 parameters
@@ -94,7 +100,7 @@ names
 layer_lines
     : layer_line                            { $$ = make(reader, NODE_LAYER, @$, NULL, @$);
                                               if ($1) add_child($$, $1); }
-    | layer_lines NEWLINE layer_line        { $$ = $3 ? add_child($1, $3) : $1; }
+    | layer_lines end_of_line layer_line        { $$ = $3 ? add_child($1, $3) : $1; }
     ;
 
 layer_line
@@ -111,7 +117,7 @@ statement
 model_lines
     : model_line                            { $$ = make(reader, NODE_MODEL, @$, NULL, @$);
                                               if ($1) add_child($$, $1); }
-    | model_lines NEWLINE model_line        { $$ = $3 ? add_child($1, $3) : $1; }
+    | model_lines end_of_line model_line        { $$ = $3 ? add_child($1, $3) : $1; }
     ;
 
 model_line
@@ -141,7 +147,7 @@ callee
 lines
     : line                                  { $$ = make(reader, NODE_BLOCK, @$, NULL, @$);
                                               if ($1) add_child($$, $1); }
-    | lines NEWLINE line                    { $$ = $3 ? add_child($1, $3) : $1; }
+    | lines end_of_line line                    { $$ = $3 ? add_child($1, $3) : $1; }
     ;
 
 line
@@ -156,10 +162,10 @@ values
     ;
 
 expression
-    : expression '+' expression             { $$ = binary(reader, @$, "+", $1, $3); }
-    | expression '-' expression             { $$ = binary(reader, @$, "-", $1, $3); }
-    | expression '*' expression             { $$ = binary(reader, @$, "*", $1, $3); }
-    | expression '/' expression             { $$ = binary(reader, @$, "/", $1, $3); }
+    : expression '+' expression             { if (!($$ = binary(reader, @$, "+", $1, $3))) YYABORT; }
+    | expression '-' expression             { if (!($$ = binary(reader, @$, "-", $1, $3))) YYABORT; }
+    | expression '*' expression             { if (!($$ = binary(reader, @$, "*", $1, $3))) YYABORT; }
+    | expression '/' expression             { if (!($$ = binary(reader, @$, "/", $1, $3))) YYABORT; }
     | '-' expression %prec NEGATE           { $$ = add_child(make(reader, NODE_NEGATE, @$, NULL, @1), $2); }
     | '(' expression ')'                    { $$ = $2; }
     | '[' elements ']'                      { $$ = $2; $$->at = @$; }
@@ -167,7 +173,9 @@ expression
                                               $$->number = $1.value; $$->unit = $1.unit; }
     | STRING                                { $$ = make(reader, NODE_STRING, @$, $1, @$); }
     | NAME %prec LOW                        { $$ = make(reader, NODE_NAME, @$, $1, @1); }
+    | WORD %prec LOW                        { $$ = make(reader, NODE_NAME, @$, $1, @1); }
     | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    | WORD '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | NAME ':' NAME '(' arguments ')'       {
         $5->text = $3; $5->name = @3; $5->at = @$;
         $$ = add_child(make(reader, NODE_LABEL, @$, $1, @1), $5);
@@ -204,9 +212,16 @@ static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span
     return made;
 }
 
+/* `1 + 1 + 1 + ...` needs no stack of the parser, but leans to the left: its
+ * depth is bounded here, so that whoever walks the tree may recurse. */
 static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right)
 {
-    return add_child(add_child(make(reader, NODE_BINARY, at, operator, at), left), right);
+    Node *made = add_child(add_child(make(reader, NODE_BINARY, at, operator, at), left), right);
+    if (made->number <= MAX_DEPTH)
+        return made;
+    error_at(reader->program, at, "an expression of more than %d levels", MAX_DEPTH);
+    help(reader->program, "name parts of it");
+    return NULL;
 }
 
 /* Called by bison itself only when its stack is full. */
@@ -220,11 +235,10 @@ static void yyerror(const Span *at, void *scanner, Reader *reader, const char *m
 
 static int yyreport_syntax_error(const yypcontext_t *context, void *scanner, Reader *reader)
 {
-    enum { SHOWN = 5 };
     (void)scanner;
-    yysymbol_kind_t kinds[SHOWN];
-    const char *names[SHOWN];
-    int count = yypcontext_expected_tokens(context, kinds, SHOWN);
+    yysymbol_kind_t kinds[YYNTOKENS];
+    const char *names[YYNTOKENS];
+    int count = yypcontext_expected_tokens(context, kinds, YYNTOKENS);
     for (int i = 0; i < count; i++)
         names[i] = yysymbol_name(kinds[i]);
     report_syntax(reader, *yypcontext_location(context), yysymbol_name(yypcontext_token(context)), names,
