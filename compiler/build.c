@@ -218,7 +218,7 @@ static const char *first_match(Program *p, const char *pattern)
     return first;
 }
 
-static bool data_is_readable(Program *p)
+bool data_is_readable(Program *p)
 {
     if (p->set.data == DATA_NONE) {
         error_plain(p, "%s names no data to train on", p->sources[0].name);
@@ -242,7 +242,7 @@ static bool data_is_readable(Program *p)
 bool run(Program *p, const char *directory, char **options, int option_count)
 {
     const char *library = library_folder(p);
-    if (!library || !data_is_readable(p))
+    if (!library)
         return false;
     char **words = arena_take(p->arena,
                               sizeof *words * (size_t)(option_count + 8));

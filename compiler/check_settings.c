@@ -138,7 +138,7 @@ static void set_schedule_option(Program *p, const Node *argument)
             note_at(p, option->at, "first here");
         }
         option->at = argument->at;
-        if (whole_number(p, argument->child, what, 1, 65536, &value))
+        if (whole_number(p, argument->child, what, 1, s->most[count], &value))
             option->value = (double)value;
         return;
     }
@@ -254,10 +254,10 @@ typedef struct OptimizerKey {
 static const OptimizerKey optimizer_keys[] = {
     {"lr", offsetof(Settings, rate), true, true, 0, 1e6},
     {"decay", offsetof(Settings, decay), true, true, 0, 1e6},
-    {"momentum", offsetof(Settings, momentum), true, false, 0, 1},
-    {"beta1", offsetof(Settings, beta1), false, true, 0, 1},
-    {"beta2", offsetof(Settings, beta2), false, true, 0, 1},
-    {"eps", offsetof(Settings, epsilon), false, true, 0, 1},
+    {"momentum", offsetof(Settings, momentum), true, false, 0, 0.999999},
+    {"beta1", offsetof(Settings, beta1), false, true, 0, 0.999999},
+    {"beta2", offsetof(Settings, beta2), false, true, 0, 0.999999},
+    {"eps", offsetof(Settings, epsilon), false, true, 1e-30, 1},
 };
 enum { OPTIMIZER_KEYS = sizeof optimizer_keys / sizeof *optimizer_keys };
 
@@ -508,8 +508,9 @@ static void set_defines(Program *p, Seen *seen)
 {
     for (int i = 0; i + 1 < p->source_count; i++) {
         const Node *define = p->defines[i];
-        if (!define || find_let(p, define->text))
-            continue;
+        if (!define || find_let(p, define->text) ||
+            define_of(p, define->text) != define)
+            continue;  // of several for one name the last counts
         int key = find_key(NULL, define->text);
         if (key < 0) {
             unknown_key(p, NULL, define->text, define->name);

@@ -190,10 +190,6 @@ bool constant(Program *p, const Node *at, double *value);
 /* The same for a whole number from least to most; `what` names it in the
  * error. */
 bool whole_number(Program *p, const Node *at, const char *what, long least, long most, long *value);
-/* The number that a NODE_NAME or NODE_NUMBER or arithmetic stands for, with
- * names looked up by `find`. */
-typedef bool (*Lookup)(void *context, const char *name, double *value);
-bool evaluate(Program *p, const Node *at, Lookup find, void *context, double *value);
 const Let *find_let(const Program *p, const char *name);
 
 /* ---- op table: one row per op (ops.c) ---- */
@@ -280,6 +276,7 @@ struct Schedule {               // one file in schedules/ defines one
     bool many_chunks;           // takes `virtual` above 1
     const char *option[4];      // names of its own numbers, e.g. "group"
     double fallback[4];         // their defaults
+    long most[4];               // their largest values; the least is 1
     const char *chapter_bubble; // the textbook's formula, in words
     double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
     void (*order)(Program *p, int rank);                    // appends with the calls below
@@ -440,6 +437,7 @@ bool emit(Program *p, const char *directory);               // writes the rank p
 void emit_rank(Program *p, FILE *out, int rank);
 const char *source_suffix(const Program *p);                // of a rank program: "c" or "cu"
 bool build(Program *p, const char *directory);              // compiles and links them
+bool data_is_readable(Program *p);                          // the data is named, found and opens
 /* Starts the job in place of this process; returns only when that fails.
  * `options` go to every rank. */
 bool run(Program *p, const char *directory, char **options, int option_count);

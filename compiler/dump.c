@@ -71,9 +71,11 @@ static void dump_check(Program *p, FILE *out)
     }
     for (int i = 0; i < p->parameter_count; i++) {
         const Parameter *q = &p->parameters[i];
-        fprintf(out, "parameter %s [%ld x %ld] normal %g fill %g%s%s\n",
-                q->name, q->rows, q->columns, q->deviation, q->fill,
-                q->tied >= 0 ? " tied " : "",
+        const char *shape = q->columns ? text_format(p->arena, "%ld x %ld",
+                                                     q->rows, q->columns)
+                                       : text_format(p->arena, "%ld", q->rows);
+        fprintf(out, "parameter %s [%s] normal %g fill %g%s%s\n", q->name,
+                shape, q->deviation, q->fill, q->tied >= 0 ? " tied " : "",
                 q->tied >= 0 ? p->parameters[q->tied].name : "");
     }
 }

@@ -75,7 +75,7 @@ static double simple_work(const Program *p, const Op *op, Entry entry)
 
 const OpKind op_kinds[] = {
     {.name = "embedding",
-     .usage = "embedding(width)",
+     .usage = "embedding(x, width)",
      .tensors = 1,
      .ids = true,
      .result = RESULT_WIDTH,
@@ -83,7 +83,7 @@ const OpKind op_kinds[] = {
      .entry = {"y x weight n width", NULL, "dweight x dy n width"},
      .work = simple_work},
     {.name = "position",
-     .usage = "position()",
+     .usage = "position(x)",
      .tensors = 1,
      .result = RESULT_SAME,
      .weight = WEIGHT_POSITION,

@@ -18,10 +18,11 @@ static bool enough_layers(Program *p)
         at = p->set.virtuals.at;
     error_at(p, at, "%d layers cannot fill %d chunks", p->layer_count,
              p->chunk_count);
-    note_at(p, p->set.stages.at, "%g stages, from here", p->set.stages.value);
-    note_at(p, p->set.virtuals.at, "times %g chunks per rank, from here",
-            p->set.virtuals.value);
-    help(p, "use at most %d chunks, or more layers", p->layer_count);
+    if (at.begin != p->set.stages.at.begin)
+        note_at(p, p->set.stages.at, "%g stages, from here",
+                p->set.stages.value);
+    help(p, "use at most %d chunks (stages times virtual), or more layers",
+         p->layer_count);
     return false;
 }
 
@@ -35,7 +36,8 @@ static bool split_fits(Program *p)
                  p->set.size_count, p->chunk_count);
         note_at(p, p->set.stages.at, "%g stages, from here",
                 p->set.stages.value);
-        help(p, "write one size per chunk, in the order of the model");
+        help(p, "write one size per chunk, in the order of the model, or "
+                "`split even`");
         return false;
     }
     if (sum == p->layer_count)

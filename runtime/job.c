@@ -85,13 +85,13 @@ uint64_t pp_splitmix64(uint64_t x)
 static _Noreturn void usage(int status, const char *problem, const char *option)
 {
     FILE *out = status ? stderr : stdout;
-    if (pp_job.plan.rank == 0) {
-        if (problem)
-            fprintf(out, "%s: error: %s %s\n", pp_job.plan.name, problem,
-                    option);
-        fprintf(out, "usage: %s [options]\n%s",
-                pp_job.alone ? "rank0" : "pprun N PREFIX", RANK_OPTIONS);
-    }
+    if (pp_job.plan.rank == 0 && problem)
+        fprintf(out, "%s: error: %s %s\noptions:\n%s", pp_job.plan.name,
+                problem, option, RANK_OPTIONS);
+    else if (pp_job.plan.rank == 0)
+        fprintf(out, "usage: %s\n%s",
+                pp_job.alone ? "rank0 [options]" : "pprun [options] N PREFIX",
+                RANK_OPTIONS);
     fflush(NULL);
     _exit(status);
 }

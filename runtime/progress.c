@@ -64,10 +64,10 @@ static void print_rate(const Control *control, int steps, int64_t ns)
                numbers ? "rows" : "tok");
 }
 
-static void print_numbers(double loss, double norm)
+static void print_numbers(const Progress *progress, double norm)
 {
-    if (!isnan(loss))
-        printf("  loss %.4f", loss);
+    if (progress->has_loss)
+        printf("  loss %.4f", progress->loss);
     if (!isnan(norm))
         printf("  norm %.3f", norm);
 }
@@ -88,7 +88,7 @@ static void print_line(Progress *progress, const Control *control)
     if (progress->terminal)
         printf("\r\033[K");
     printf("step %*d/%d", width, progress->steps, control->steps);
-    print_numbers(progress->loss, progress->norm);
+    print_numbers(progress, progress->norm);
     print_rate(control, fresh, progress->last - progress->shown_at);
     if (fresh > from_second && !isnan(progress->bubble))
         printf("  bubble %.1f %%",
@@ -145,6 +145,7 @@ static void add_step(Progress *progress, const Control *control, int step)
         if (record->end > end)
             end = record->end;
     }
+    progress->has_loss = losses > 0;
     progress->loss = losses ? (double)(float)(loss / losses) : NAN;
     progress->last = end;
     if (step == 1)
@@ -206,7 +207,7 @@ void progress_end(Progress *progress, const Control *control)
             printf("%.1f s", (double)ns / 1e9);
         else
             print_clock(ns);
-        print_numbers(progress->loss, NAN);
+        print_numbers(progress, NAN);
         print_rate(control, progress->steps, ns);
     }
     if (progress->steps > 1 && !isnan(progress->bubble))

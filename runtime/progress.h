@@ -13,7 +13,8 @@ typedef struct Progress {
     int stop;                       // > 0: asked to stop after this step
     int64_t first, last;            // ns: begin of the first step, end of the last
     int64_t second;                 // ns: end of the first step; later steps are typical
-    double loss, norm;              // of the last step; NaN: none
+    int has_loss;                   // some rank has told one
+    double loss, norm;              // of the last step; norm NaN: none
     double bubble;                  // sum of the measured shares of all steps but the first
     int shown;                      // steps at the last line
     int64_t shown_at;               // ns: end of that step

@@ -90,6 +90,7 @@ const Schedule schedule_interleaved = {
                "= 1 or 2",
     .many_chunks = true,
     .option = {"group", "warmup"},
+    .most = {16384, 2},
     .chapter_bubble = "(P-1)/(Mv+P-1)",
     .bubble = bubble,
     .order = order,
