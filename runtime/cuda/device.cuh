@@ -40,20 +40,20 @@ typedef __nv_bfloat16 Value;
 typedef float Value;
 #endif
 
-struct Hyper {       // in device memory: a captured step reads what changes
-    float rate;      // learning rate of this step
-    int step;        // from 1
-    float scale;     // of all gradients: min(1, limit / norm)
-    float norm;      // of all gradients
+struct Hyper {    // in device memory: a captured step reads what changes
+    float rate;   // learning rate of this step
+    int step;     // from 1
+    float scale;  // of all gradients: min(1, limit / norm)
+    float norm;   // of all gradients
 };
 
 struct Device {  // filled once, before the first kernel
     cudaStream_t compute;
     cublasLtHandle_t blas;
-    void *workspace;         // of cuBLASLt, and of sums: one stream, one user
+    void *workspace;  // of cuBLASLt, and of sums: one stream, one user
     size_t workspace_bytes;
     Hyper *hyper;
-    double *squares;         // [parameters] sums of squares
+    double *squares;  // [parameters] sums of squares
     int multiprocessors;
 };
 
@@ -96,15 +96,15 @@ void launch(void (*kernel)(P...), dim3 grid, int threads, size_t shared,
     CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-inline unsigned blocks(size_t work, size_t each)
+inline unsigned blocks(size_t work, int each)
 {
-    return (unsigned)((work + each - 1) / each);
+    return (unsigned)((work + (size_t)each - 1) / (size_t)each);
 }
 
 /* Do packs of `pack` elements tile rows of this length at these addresses? */
-template <class... A> bool packed(size_t pack, size_t length, const A *...at)
+template <class... A> bool packed(int pack, size_t length, const A *...at)
 {
-    return length % pack == 0 && (((uintptr_t)at | ...) & 15) == 0;
+    return length % (size_t)pack == 0 && (((uintptr_t)at | ...) & 15) == 0;
 }
 
 /* Scratch of one kernel call: the next call may overwrite it. */
@@ -118,19 +118,19 @@ inline void *scratch(size_t bytes)
 
 /* ---- memory ---- */
 
-enum { WARP = 32, PACK = 16 / sizeof(Value) };
+constexpr int WARP = 32, PACK = 16 / sizeof(Value);
 
-__device__ inline float widen(float x)
+__host__ __device__ inline float widen(float x)
 {
     return x;
 }
 
-__device__ inline float widen(__nv_bfloat16 x)
+__host__ __device__ inline float widen(__nv_bfloat16 x)
 {
     return __bfloat162float(x);
 }
 
-template <class T> __device__ inline T rounded(float x)
+template <class T> __host__ __device__ inline T rounded(float x)
 {
     if constexpr (std::is_same_v<T, float>)
         return x;
@@ -138,13 +138,14 @@ template <class T> __device__ inline T rounded(float x)
         return __float2bfloat16(x);
 }
 
-/* The compiler moves it in steps of 16 bytes. */
-template <class T, int N> struct alignas(N == 1 ? sizeof(T) : 16) Pack {
+/* N a power of two; moved in steps of up to 16 bytes. */
+template <class T, int N>
+struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
     T at[N];
 };
 
-template <int N, class T> __device__ inline void load(float (&to)[N],
-                                                      const T *from)
+template <int N, class T>
+__device__ inline void load(float (&to)[N], const T *from)
 {
     Pack<T, N> pack = *reinterpret_cast<const Pack<T, N> *>(from);
 #pragma unroll
@@ -152,8 +153,8 @@ template <int N, class T> __device__ inline void load(float (&to)[N],
         to[i] = widen(pack.at[i]);
 }
 
-template <int N, class T> __device__ inline void store(T *to,
-                                                       const float (&from)[N])
+template <int N, class T>
+__device__ inline void store(T *to, const float (&from)[N])
 {
     Pack<T, N> pack;
 #pragma unroll

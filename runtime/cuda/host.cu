@@ -112,6 +112,15 @@ void make_lanes()
     }
 }
 
+/* Only a parameter's owner notes its square; the sum over ranks takes zeros
+ * from all others. */
+void clear_squares()
+{
+    CHECK(cudaMemsetAsync(pp_device.squares, 0,
+                          (size_t)bridge_job()->parameters * sizeof(double),
+                          pp_device.compute));
+}
+
 void make_pool()
 {
     const PpJob *job = bridge_job();
@@ -210,6 +219,7 @@ void host_start(void)
     CHECK(cudaMalloc((void **)&pp_device.hyper, sizeof(Hyper)));
     size_t squares = (size_t)job->parameters * sizeof(double);
     CHECK(cudaMalloc((void **)&pp_device.squares, squares ? squares : 8));
+    clear_squares();
     int device = 0;
     CHECK(cudaGetDevice(&device));
     CHECK(cudaDeviceGetAttribute(&pp_device.multiprocessors,
@@ -383,6 +393,7 @@ float pp_clip(float limit)
     host.clips = true;
     host.transport->sum_squares();
     pp_scale_from_squares(bridge_job()->parameters, limit);
+    clear_squares();
     CHECK(cudaMemcpyAsync(&host.pinned->norm, &pp_device.hyper->norm,
                           sizeof(float), cudaMemcpyDeviceToHost,
                           pp_device.compute));

@@ -22,13 +22,13 @@
  *           [warp 7      ]
  *           [warp 0      ]     Term::SUMS sums are made of the same rows.
  */
-enum { COLUMN_WARPS = 8 };
+constexpr int COLUMN_WARPS = 8;
 
 struct Columns {         // where the sums go
-    float *to[2];        // [columns] each; NULL: not wanted
+    float *to, *second;  // [columns] each
     float *partial;      // [slices][SUMS][columns]; NULL: one slice adds itself
     int rows, columns;
-    int slice;           // rows of each
+    int slice;  // rows of each
 };
 
 template <int N, class Term>
@@ -36,7 +36,7 @@ __device__ void slice_sum(float (&sum)[Term::SUMS][N], Term term, Columns c,
                           int column)
 {
     int first = blockIdx.y * c.slice;
-    int end = min(first + c.slice, c.rows);
+    int end = c.rows - first < c.slice ? c.rows : first + c.slice;
     for (int row = first + threadIdx.x / WARP; row < end; row += COLUMN_WARPS)
         term.add(sum, row, column);
 }
@@ -48,15 +48,16 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
     const int SUMS = Term::SUMS, wide = WARP * N;
     __shared__ float part[SUMS][COLUMN_WARPS][wide];
     int warp = threadIdx.x / WARP, at = threadIdx.x % WARP * N;
+    int start = blockIdx.x * wide;
     float sum[SUMS][N] = {};
-    if (blockIdx.x * wide + at < c.columns)
-        slice_sum(sum, term, c, blockIdx.x * wide + at);
+    if (start + at < c.columns)
+        slice_sum(sum, term, c, start + at);
     for (int k = 0; k < SUMS; k++)
         for (int i = 0; i < N; i++)
             part[k][warp][at + i] = sum[k][i];
     __syncthreads();
     for (int i = threadIdx.x; i < SUMS * wide; i += blockDim.x) {
-        int k = i / wide, column = blockIdx.x * wide + i % wide;
+        int k = i / wide, column = start + i % wide;
         float total = 0;
         for (int w = 0; w < COLUMN_WARPS; w++)
             total += part[k][w][i % wide];
@@ -65,21 +66,20 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
         if (c.partial)
             c.partial[(size_t)(blockIdx.y * SUMS + k) * c.columns + column] =
                 total;
-        else if (c.to[k])
-            c.to[k][column] += total;
+        else
+            (k == 0 ? c.to : c.second)[column] += total;
     }
 }
 
-template <int SUMS>
-__global__ void column_totals(Columns c, int slices)
+template <int SUMS> __global__ void column_totals(Columns c, int slices)
 {
     int column = blockIdx.x * blockDim.x + threadIdx.x, k = blockIdx.y;
-    if (column >= c.columns || !c.to[k])
+    if (column >= c.columns)
         return;
     float total = 0;
     for (int slice = 0; slice < slices; slice++)
         total += c.partial[(size_t)(slice * SUMS + k) * c.columns + column];
-    c.to[k][column] += total;
+    (k == 0 ? c.to : c.second)[column] += total;
 }
 
 /* Enough slices to fill a GPU, of at least 128 rows, while few floats are
@@ -97,12 +97,12 @@ void add_columns(Term term, float *to, float *second, int rows, int columns,
                  bool packed)
 {
     int slices = slices_of(rows, columns);
-    Columns c = {{to, second}, NULL, rows, columns,
-                 (int)blocks((size_t)rows, (size_t)slices)};
+    Columns c = {to,   second,  NULL,
+                 rows, columns, (int)blocks((size_t)rows, slices)};
     if (slices > 1)
         c.partial = (float *)scratch(sizeof(float) * Term::SUMS *
                                      (size_t)slices * (size_t)columns);
-    size_t wide = packed ? WARP * PACK : WARP;
+    int wide = packed ? WARP * PACK : WARP;
     dim3 grid(blocks((size_t)columns, wide), (unsigned)slices);
     launch(packed ? column_parts<PACK, Term> : column_parts<1, Term>, grid,
            WARP * COLUMN_WARPS, 0, term, c);
@@ -114,11 +114,12 @@ void add_columns(Term term, float *to, float *second, int rows, int columns,
 
 /* ---- all elements: to = scale * the sum over i of term(i) ---- */
 
-enum { SUM_THREADS = 512 };
+constexpr int SUM_THREADS = 512;
 
-template <class Term>
+/* to[block] = scale * the sum of the block's part */
+template <class T, class Term>
 __global__ void __launch_bounds__(SUM_THREADS)
-    sum_parts(double *partial, Term term, size_t count)
+    sum_parts(T *to, Term term, size_t count, double scale)
 {
     double sum = 0;
     size_t stride = (size_t)gridDim.x * blockDim.x;
@@ -127,29 +128,35 @@ __global__ void __launch_bounds__(SUM_THREADS)
         sum += (double)term(i);
     sum = block_sum(sum);
     if (threadIdx.x == 0)
-        partial[blockIdx.x] = sum;
+        to[blockIdx.x] = (T)(sum * scale);
 }
 
-template <class T>
-__global__ void __launch_bounds__(SUM_THREADS)
-    sum_total(T *to, const double *partial, int parts, double scale)
-{
-    double sum = (int)threadIdx.x < parts ? partial[threadIdx.x] : 0;
-    sum = block_sum(sum);
-    if (threadIdx.x == 0)
-        *to = (T)(sum * scale);
-}
+struct PartTerm {  // what the first kernel left
+    const double *part;
 
-/* count: calls of the term, each of which may stand for a pack of elements. */
+    __device__ double operator()(size_t i) const
+    {
+        return part[i];
+    }
+};
+
+/* count: calls of the term, each of which may stand for a pack of elements. A
+ * small sum is made by one block at once. */
 template <class T, class Term>
 void total(T *to, Term term, size_t count, double scale)
 {
-    unsigned parts = blocks(count, SUM_THREADS * 8);
-    parts = parts > SUM_THREADS ? SUM_THREADS : parts < 1 ? 1 : parts;
-    double *partial = (double *)scratch(parts * sizeof(double));
-    launch(sum_parts<Term>, dim3(parts), SUM_THREADS, 0, partial, term, count);
-    launch(sum_total<T>, dim3(1), SUM_THREADS, 0, to, partial, (int)parts,
-           scale);
+    int parts = (int)blocks(count, SUM_THREADS * 8);
+    if (parts <= 1) {
+        launch(sum_parts<T, Term>, dim3(1), SUM_THREADS, 0, to, term, count,
+               scale);
+        return;
+    }
+    parts = parts > SUM_THREADS ? SUM_THREADS : parts;
+    double *part = (double *)scratch((size_t)parts * sizeof(double));
+    launch(sum_parts<double, Term>, dim3((unsigned)parts), SUM_THREADS, 0, part,
+           term, count, 1.0);
+    launch(sum_parts<T, PartTerm>, dim3(1), SUM_THREADS, 0, to, PartTerm{part},
+           (size_t)parts, scale);
 }
 
 #endif
