@@ -44,6 +44,10 @@ bench: packages
 	@$(MAKE) --no-print-directory all
 	@sh bench/run
 
+gpu-test:
+	@$(MAKE) --no-print-directory all
+	@sh tests/gpu-test
+
 soak: packages
 	@$(MAKE) --no-print-directory all
 	@sh tests/soak
@@ -114,6 +118,101 @@ $B/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -D_GNU_SOURCE
 
+# ---- CUDA: the kernels and the host side of a rank, by nvcc, for two dtypes ----
+
+NVCC = nvcc
+CUDA_ARCHS = 80 90 100
+NVCC_FLAGS = -std=c++20 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+             -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror
+CUDA = $(basename $(notdir $(wildcard runtime/cuda/*.cu)))
+CUDA_HOST = $(HOST) $B/runtime/cuda/bridge.o $B/runtime/cuda/rendezvous.o
+
+cuda: all $(LIB)/libpp_cuda_f32.a $(LIB)/libpp_cuda_bf16.a
+
+$(LIB)/libpp_cuda_f32.a: $(CUDA_HOST) $(CUDA:%=$B/cuda/f32/%.o)
+	rm -f $@
+	ar rcs $@ $^
+
+$(LIB)/libpp_cuda_bf16.a: $(CUDA_HOST) $(CUDA:%=$B/cuda/bf16/%.o)
+	rm -f $@
+	ar rcs $@ $^
+
+# What ptxas says of registers and spills stays beside each object.
+$B/cuda/f32/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/*.cuh) runtime/pp.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -Xptxas -v -c $< -o $@ 2> $@.log || { cat $@.log; exit 1; }
+
+$B/cuda/bf16/%.o: runtime/cuda/%.cu $(wildcard runtime/cuda/*.cuh) runtime/pp.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -DPP_BF16 -Xptxas -v -c $< -o $@ 2> $@.log || { cat $@.log; exit 1; }
+
+# ---- the same against a simulated device, for the tests: see tests/cudasim/README ----
+
+SIM = $B/sim/lib/pipec
+SIM_FLAGS = -std=c++20 -O2 -g -fno-strict-aliasing -fno-extern-tls-init -Wall -Wextra -Werror \
+            -Wno-unknown-pragmas -Itests/cudasim
+SIM_DEVICE = $(patsubst tests/cudasim/%.cpp,$B/sim/device/%.o,\
+             $(filter-out tests/cudasim/self%,$(wildcard tests/cudasim/*.cpp)))
+
+sim: all $(SIM)/libpp_cuda_f32.a $(SIM)/libpp_cuda_bf16.a $B/sim/bin/pipec
+
+$B/sim/bin/pipec: $B/bin/pipec $(LIB)/pprun $(LIB)/pp.h
+	@mkdir -p $(@D) $(SIM)
+	cp $(LIB)/pprun $(LIB)/pp.h $(LIB)/libpp.a $(SIM)/
+	cp $< $@
+
+$(SIM)/libpp_cuda_f32.a: $(CUDA_HOST) $(SIM_DEVICE) $(CUDA:%=$B/sim/f32/%.o)
+	@mkdir -p $(@D)
+	rm -f $@
+	ar rcs $@ $^
+
+$(SIM)/libpp_cuda_bf16.a: $(CUDA_HOST) $(SIM_DEVICE) $(CUDA:%=$B/sim/bf16/%.o)
+	@mkdir -p $(@D)
+	rm -f $@
+	ar rcs $@ $^
+
+$B/sim/f32/%.o: runtime/cuda/%.cu
+	@mkdir -p $(@D)
+	@g++ $(SIM_FLAGS) -MMD -MP -include cuda_runtime.h -x c++ -c $< -o $@
+
+$B/sim/bf16/%.o: runtime/cuda/%.cu
+	@mkdir -p $(@D)
+	@g++ $(SIM_FLAGS) -MMD -MP -DPP_BF16 -include cuda_runtime.h -x c++ -c $< -o $@
+
+$B/sim/device/%.o: tests/cudasim/%.cpp
+	@mkdir -p $(@D)
+	@g++ $(SIM_FLAGS) -MMD -MP -c $< -o $@
+
+$B/sim/self: $(SIM_DEVICE) $(patsubst tests/cudasim/%.cpp,$B/sim/device/%.o,$(wildcard tests/cudasim/self*.cpp))
+	g++ -o $@ $^ -ldnnl -lgomp -lm
+
+# The CPU's kernels under other names, to compare with in one program.
+$B/sim/libcpu.a: $(KERNELS)
+	@mkdir -p $B/sim/cpu
+	cp $(filter-out %/device.o,$(KERNELS)) $B/sim/cpu/
+	nm --defined-only $B/sim/cpu/*.o | awk '$$3 ~ /^pp_/ {print $$3, "cpu_" $$3}' > $B/sim/cpu/names
+	for o in $B/sim/cpu/*.o; do objcopy --redefine-syms=$B/sim/cpu/names $$o || exit 1; done
+	rm -f $@
+	ar rcs $@ $B/sim/cpu/*.o
+
+SIM_KERNELS = $(filter-out host nccl pinned,$(CUDA))
+
+$B/sim/kernels_%: tests/cuda/kernels.cu $B/sim/libcpu.a $(SIM)/libpp_cuda_f32.a $(SIM)/libpp_cuda_bf16.a
+	@g++ $(SIM_FLAGS) $(if $(filter bf16,$*),-DPP_BF16) -include cuda_runtime.h -x c++ $< -x none \
+	    $(SIM_KERNELS:%=$B/sim/$*/%.o) $(SIM_DEVICE) $B/sim/libcpu.a -o $@ -ldnnl -lgomp -lm
+
+# ---- programs of tests/gpu-test, for a real GPU ----
+
+GPU_ARCH = 90
+$B/gpu/kernels_%: tests/cuda/kernels.cu $B/sim/libcpu.a $(LIB)/libpp_cuda_f32.a $(LIB)/libpp_cuda_bf16.a
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++20 -O3 -arch=sm_$(GPU_ARCH) $(if $(filter bf16,$*),-DPP_BF16) $< \
+	    $(SIM_KERNELS:%=$B/cuda/$*/%.o) $B/sim/libcpu.a -o $@ -lcublasLt -ldnnl -lgomp
+
+$B/gpu/self_nccl: tests/cuda/self_nccl.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++20 -O2 -arch=sm_$(GPU_ARCH) $< -o $@ -lnccl
+
 # ---- tests and benchmarks ----
 
 DOUBLE = $(patsubst %,$B/double/%.o,linear layernorm activation attention embedding loss)
@@ -141,5 +240,5 @@ $B/bench/kernel: bench/kernel.c $(KERNELS)
 
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
-.PHONY: all packages demo test bless bench soak install clean
+.PHONY: all packages demo test bless bench soak install clean cuda sim gpu-test
 .DELETE_ON_ERROR:

@@ -110,8 +110,6 @@ int print_help(const Options *o)
         help_schedules();
     else if (strcmp(topic, "language") == 0)
         fputs(language_help, stdout);
-    else if (strcmp(topic, "passes") == 0)
-        print_passes();
     else if (strcmp(topic, "commands") == 0)
         fputs(usage, stdout);
     else

@@ -30,11 +30,12 @@ static const struct {
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
-void print_passes(void)
+static int print_passes(void)
 {
     for (int i = 0; i < PASSES; i++)
         printf("  %-12s %s\n", passes[i].name, passes[i].what);
     printf("  %-12s %s\n", "emit", "rank programs -> one readable file each");
+    return end_output();
 }
 
 static const char *default_folder(Program *p, const char *file)
@@ -105,8 +106,11 @@ int main(int argc, char **argv)
     int status = read_command_line(&p, &o, argc, argv);
     if (status < 0 && o.version)
         status = (puts("pipec " PIPEC_VERSION), end_output());
+    else if (status < 0 && o.help)
+        status = o.topic && strcmp(o.topic, "passes") == 0 ? print_passes()
+                                                           : print_help(&o);
     else if (status < 0)
-        status = o.help ? print_help(&o) : compile(&p, &o);
+        status = compile(&p, &o);
     arena_close(p.arena);
     return status;
 }

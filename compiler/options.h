@@ -32,6 +32,5 @@ int read_command_line(Program *p, Options *o, int argc, char **argv);
 int wrong_usage(const char *format, const char *word);  // returns USAGE
 int print_help(const Options *o);                       // returns the exit status
 int end_output(void);                                   // the same, of stdout
-void print_passes(void);                                // main.c
 
 #endif

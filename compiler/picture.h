@@ -1,0 +1,91 @@
+/* picture.h: pictures of a plan, and what they share.
+ *
+ * A picture shows the lists, times and blocks of a Program; nothing here plans
+ * or estimates. `picture_of` turns them round once: where an action stands,
+ * what it waits for, how many bytes are alive when. */
+#ifndef PICTURE_H
+#define PICTURE_H
+
+#include "compile.h"
+
+typedef struct Look {  // what the command line asks of a picture
+    bool arrows;       // svg: messages as arrows
+    bool comms;        // csv: with SEND, RECV and REDUCE_GRAD
+    bool all;          // txt: a long timeline whole
+    Program **others;  // html: further plans to switch to
+    int other_count;
+} Look;
+
+/* Is the suffix one of ours; reports when it is none. */
+bool can_picture(Program *p, const char *path);
+/* Writes the plan to a file, in the format of its suffix, whole or not at all.
+ * `look` may be NULL. */
+bool picture(Program *p, const char *path, const Look *look);
+
+/* ---- picture_facts.c ---- */
+
+typedef struct Level {  // bytes alive from `time` on
+    double time;
+    size_t floats;
+} Level;
+
+typedef struct Curve {  // of one rank: piecewise constant
+    Level *at;
+    int count;
+    size_t lasting;  // floats alive all along: weights, scratch
+} Curve;
+
+typedef enum { CAUSE_START, CAUSE_RANK, CAUSE_DATA, CAUSE_BUFFER } Cause;
+
+typedef struct Picture {
+    Program *p;
+    int *entry[ACT_REDUCE];  // [cell] index in the owner's list; -1: none
+    int *ordinal;            // [chunk] its place among the chunks of its rank
+    int most_chunks;         // of one rank
+    bool used[ACT_W + 1];    // kinds of compute that occur
+    Curve *curves;           // [rank]
+    size_t highest;          // arena, in floats
+    double scale;            // of times, for a person: shown = time * scale
+    const char *unit;        // what is shown: "forwards of one chunk", "ms"
+} Picture;
+
+Picture picture_of(Program *p);
+Place no_place(void);  // rank and index -1
+Place place_of(const Picture *k, ActionKind kind, int chunk, int micro);
+/* The compute before it on its rank. */
+Place place_before(const Picture *k, Place at);
+/* The compute that makes what this one reads: x, dy, or for W what I left. */
+Place made_by(const Picture *k, Place at);
+/* The RECV that brings it; none when it is handed over in memory. */
+Place brought_by(const Picture *k, Place at);
+/* The entry at the other end of a SEND or RECV. */
+Place other_end(const Picture *k, Place at);
+/* The compute after which the receiver takes the message of a WAIT; none for
+ * other entries, and for a receiver that takes it first of all. */
+Place freed_by(const Picture *k, Place wait);
+/* Why a compute does not start earlier, and the compute that it waits for. */
+Cause cause_of(const Picture *k, Place at, Place *from);
+/* First start and last end of the compute in a phase, 0 warmup, 1 steady, 2
+ * cooldown; false: it is empty. */
+bool phase_span(const Picture *k, int rank, int phase, double *from,
+                double *to);
+
+const char *title_line(const Picture *k);          // model, schedule, P, v, M
+const char *cost_line(const Picture *k);           // the cost model
+const char *result_line(const Picture *k);         // makespan and bubbles
+const char *bytes_text(Program *p, double bytes);  // "146.9 MB"
+const char *chunk_layers(Program *p, int chunk);   // "h.0 .. h.2"
+/* At most two decimals, no trailing zeros. */
+void put_number(FILE *out, double value);
+double power_of_ten(double most);  // the largest that is not above it
+
+/* ---- one file each ---- */
+
+void picture_svg(Program *p, FILE *out, bool arrows);
+/* The first plan is shown, the others can be chosen. */
+void picture_html(Program **plans, int count, FILE *out);
+void picture_trace(Program *p, FILE *out);  // Chrome trace events
+/* PyTorch's schedule CSV: compute_only without idle cells, or compute_comms. */
+void picture_csv(Program *p, FILE *out, bool comms);
+
+#endif
