@@ -110,6 +110,14 @@ $B/grammar/schedules.c: $(wildcard compiler/schedules/*.c) Makefile
 $B/grammar/%.o: $B/grammar/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h
 	$(COMPILE) $(PIPEC_FLAGS)
 
+# The script and the style of the HTML picture as arrays of bytes.
+$B/grammar/picture_page.h: compiler/picture.css compiler/picture.js Makefile
+	@mkdir -p $(@D)
+	{ for f in css js; do echo "static const char picture_$$f[] = {"; \
+	  od -An -v -tu1 compiler/picture.$$f | sed 's/[0-9][0-9]*/&,/g'; echo '0};'; done; } > $@
+
+$B/compiler/picture_html.o: $B/grammar/picture_page.h
+
 $B/runtime/cpu/%.o: runtime/cpu/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -D_GNU_SOURCE $(KERNEL_CFLAGS)

@@ -14,7 +14,8 @@ static const char usage[] =
     "\n"
     "  -D NAME=VALUE               set a `let`, or a setting: -D stages=8, -D data=FILE\n"
     "  --target cpu|cuda           what the programs run on (cpu)\n"
-    "  -o FOLDER                   where the programs go (out/FILE without its ending)\n"
+    "  -o FOLDER                   where the programs go (out/FILE without its ending);\n"
+    "                              for inspect -o FILE.svg, .html, .json, .csv or .txt\n"
     "  --dump=PASS                 print what a pass has written, and stop\n"
     "  --help TOPIC                commands, ops, schedules, passes or language\n"
     "  --version\n"
@@ -28,12 +29,16 @@ static const char *const command_help[COMMAND_COUNT] = {
     "Runs the passes up to the finished plan. The first pass that finds errors reports all that it finds,\n"
     "at most 20, and is the last. Prints nothing when all is well.\n",
     [COMMAND_INSPECT] =
-    "pipec inspect FILE [-D NAME=VALUE] [--all]\n"
+    "pipec inspect FILE [-D NAME=VALUE] [-o PICTURE] [--all] [--arrows] [--comms]\n"
     "\n"
     "Prints the partition, the timeline, the bubble by the textbook's formula and by longest path, memory\n"
     "and messages. Times are units of one chunk's forward, or ms if the `cluster` block has `flops`.\n"
     "\n"
-    "  --all     draw a long timeline whole\n",
+    "  -o FILE   a picture instead, by its ending: .svg, .html (zoom, hover, scrub), .json (Chrome trace),\n"
+    "            .csv (PyTorch's schedule format), .txt\n"
+    "  --all     draw a long timeline whole\n"
+    "  --arrows  svg: draw the messages\n"
+    "  --comms   csv: with sends and receives\n",
     [COMMAND_BUILD] =
     "pipec build FILE [-D NAME=VALUE] [-o FOLDER] [--target cpu|cuda]\n"
     "\n"

@@ -3,6 +3,7 @@
  * The list of passes below is the architecture: text goes in at the top, rank
  * programs come out. */
 #include "options.h"
+#include "picture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,6 +54,10 @@ static int finish(Program *p, const Options *o)
     const char *folder = o->output ? o->output : default_folder(p, o->file);
     switch (o->command) {
     case COMMAND_INSPECT:
+        if (o->output)
+            return !picture(
+                p, o->output,
+                &(Look){.arrows = o->arrows, .comms = o->comms, .all = o->all});
         inspect(p, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
                 o->all);
         return end_output();

@@ -135,6 +135,10 @@ static int take_option(Program *p, Options *o, char **words)
         runtime_option(o, words[0]);
     else if (strcmp(word, "--all") == 0)
         o->all = true;
+    else if (strcmp(word, "--arrows") == 0)
+        o->arrows = true;
+    else if (strcmp(word, "--comms") == 0)
+        o->comms = true;
     else if (strncmp(word, "--dump=", 7) == 0)
         o->dump = word + 7;
     else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
@@ -175,8 +179,9 @@ static const char *complaint(const Options *o)
     if (!o->file)
         return o->command ? "`%s` needs a .pipe file"
                           : "a command is missing: check, inspect, build, run";
-    if (o->all && o->command != COMMAND_INSPECT)
-        return "--all belongs to `pipec inspect`, not to `%s`";
+    if ((o->all || o->arrows || o->comms) && o->command != COMMAND_INSPECT)
+        return "--all, --arrows and --comms belong to `pipec inspect`, not to "
+               "`%s`";
     if (o->output && o->command == COMMAND_CHECK)
         return "`%s` writes no files: -o has no meaning";
     return NULL;

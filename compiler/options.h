@@ -18,7 +18,7 @@ typedef enum {
 typedef struct Options {
     Command command;
     const char *file, *output, *dump;
-    bool all, help, version;
+    bool all, arrows, comms, help, version;
     const char *topic;  // of --help
     char **runtime;     // options for the rank programs
     int runtime_count;
