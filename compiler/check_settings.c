@@ -154,6 +154,28 @@ static void set_schedule_option(Program *p, const Node *argument)
         help(p, "it takes %s", option_list(p, s));
 }
 
+static bool is_from(const Node *value)
+{
+    return value->kind == NODE_NAME && strcmp(value->text, "from") == 0;
+}
+
+/* schedule from "x.csv": returns the value behind. */
+static const Node *set_schedule_file(Program *p, Span at, const Node *from)
+{
+    const Node *path = from->next;
+    if (!path || path->kind != NODE_STRING) {
+        error_at(p, path ? path->at : from->at,
+                 "`from` needs a file in quotes");
+        help(p, "schedule from \"order.csv\"");
+        p->set.schedule_at = at;
+        return NULL;
+    }
+    p->set.schedule_at = (Span){at.source, at.begin, path->at.end};
+    p->set.schedule_path = path->text;
+    p->set.schedule = schedule_from(p, path->text);
+    return path->next;
+}
+
 static void set_schedule(Program *p, Span at, const Node *value)
 {
     p->set.schedule_at = at;
@@ -191,10 +213,18 @@ static void set_split(Program *p, Span at, const Node *value)
     p->set.split_at = at;
     if (value->kind == NODE_NAME && strcmp(value->text, "even") == 0)
         return;
+    if (value->kind == NODE_STRING) {
+        read_layout(p, value);
+        return;
+    }
+    if (value->kind == NODE_NAME && strcmp(value->text, "balanced") == 0) {
+        p->set.split = SPLIT_BALANCED;
+        return;
+    }
     if (value->kind != NODE_LIST || !value->child) {
         error_at(p, value->at,
-                 "a split is `even` or a list of layers per chunk");
-        help(p, "split [3 4 4 3]");
+                 "a split is `even`, `balanced` or a list of layers per chunk");
+        help(p, "split balanced");
         return;
     }
     p->set.split = SPLIT_EXPLICIT;
@@ -439,7 +469,11 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
         return value->next;
     }
     switch (key - NUMBER_KEYS) {
-    case 0: set_schedule(p, at, value); break;
+    case 0:
+        if (is_from(value))
+            return set_schedule_file(p, at, value);
+        set_schedule(p, at, value);
+        break;
     case 1: set_split(p, at, value); break;
     case 2: return set_data(p, at, value);
     case 3: set_optimizer(p, value); break;
@@ -450,8 +484,10 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
 
 static int values_of(int key, const Node *value)
 {
-    bool data = key == NUMBER_KEYS + 2;
-    return data && value && value->kind == NODE_NAME && value->next ? 2 : 1;
+    bool data = key == NUMBER_KEYS + 2, schedule = key == NUMBER_KEYS;
+    if (!value || value->kind != NODE_NAME || !value->next)
+        return 1;
+    return data || (schedule && is_from(value)) ? 2 : 1;
 }
 
 typedef struct Seen {

@@ -105,7 +105,7 @@ typedef struct Number {         // a setting, and where it was written (span -1:
     Span at;
 } Number;
 
-typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT } SplitKind;
+typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT, SPLIT_BALANCED } SplitKind;
 typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } DataKind;
 typedef enum { DTYPE_F32, DTYPE_BF16 } Dtype;      // of activations and of what kernels read
 typedef enum { OPTIMIZER_SGD, OPTIMIZER_ADAMW } OptimizerKind;
@@ -115,9 +115,11 @@ typedef struct Settings {
     const Schedule *schedule;
     Span schedule_at;
     Number option[4];                                       // the schedule's own, in its order
+    const char *schedule_path;                              // schedule from "x.csv"; else NULL
     SplitKind split;
     Span split_at;
     int *sizes, size_count;                                 // split [3 4 4 3]
+    const char *layout;                                     // split "Et*2|tL"; else NULL, and sizes are of all layers
     DataKind data;
     const char *data_path;
     Span data_at;
@@ -245,6 +247,11 @@ typedef struct Chunk {
 } Chunk;
 
 bool partition(Program *p);
+/* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
+ * as can be; chunk c is on rank c % ranks. See there for ties. */
+void balanced_sizes(const double *cost, int layers, int chunks, int ranks, int *sizes);
+double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks);       // no cut is below it
+void layer_costs(const Program *p, double *cost);           // work.c: operations of F, I and W of each layer
 
 /* ---- schedule: chunks -> compute order per rank ---- */
 
@@ -293,6 +300,16 @@ double option(const Program *p, const char *name);          // of the schedule i
 void push_action(Program *p, List *list, Action action);
 const char *action_text(Program *p, Action action);         // "2SEND_F0", in the arena
 extern const char *const action_names[ACTION_KIND_COUNT];
+
+/* ---- exchange.c, exchange_layout.c: orders and splits that others have written ---- */
+
+const Schedule *schedule_from(Program *p, const char *path);        // has no `order`: import_order takes its place
+bool import_order(Program *p);                              // set.schedule_path -> order, cells
+/* Where in the file a compute of `lists` stands, " (x.csv, line 2, cell 4)";
+ * "" when there is no file. */
+const char *cell_of_action(Program *p, int rank, int index);
+void read_layout(Program *p, const Node *value);            // text -> set.sizes, counting `t` alone
+bool fit_layout(Program *p);                                // adds the layers of `E` and `L` to them
 
 /* ---- communicate: order -> plus SEND, RECV, REDUCE, STEP, in an order that both ends share ---- */
 
@@ -415,6 +432,9 @@ typedef struct Link {
     size_t floats;
 } Link;
 
+enum { EMULATED_FLOATS = 16 };  // of a message; a rank's arena has one to send from and one to receive into
+double emulated_ns(const Program *p, double time);          // of the plan, as the emulation sleeps it
+
 typedef struct RankProgram {
     Constant *constants;
     int constant_count, block_constants;        // the first ones are the blocks of a micro-batch
@@ -446,11 +466,22 @@ bool run(Program *p, const char *directory, char **options, int option_count);
 
 double bubble_of(const Program *p);                         // idle share of ranks x makespan, 0 .. 1
 void inspect(Program *p, FILE *out, bool colour, bool all);
+void balance_lines(Program *p, FILE *out);                  // work.c: the heaviest rank, and what it costs
+void op_table(Program *p, FILE *out);                       // work.c: operations, bytes and memory of every op
 /* Ranks x time. Each line begins with `margin`; the row of rank `marked` has a
  * mark (-1: none). At most `bands` bands of columns are drawn (0: all), and
  * what is left out is said. */
 void timeline(Program *p, FILE *out, const char *margin, int marked, bool colour, int bands);
 bool dump(Program *p, const char *pass, FILE *out);         // false: no such pass
+
+/* ---- measured.c: what `run --trace` has recorded, beside the plan ---- */
+
+/* Reads a file of lines `rank step action start_ns end_ns`, in which every
+ * action of this plan stands once in each step, and fills p->measured from the
+ * step of median length. */
+bool measured(Program *p, const char *path);
+void inspect_measured(Program *p, FILE *out, bool colour, bool all);
+bool picture_measured(Program *p, const char *path);        // both, in the format of the suffix
 
 /* ---- the Program ---- */
 
@@ -463,6 +494,8 @@ struct Program {
     int source_count;
 
     Target target;              // of the command line
+    bool emulate;               // programs whose kernels are sleeps
+    double unit_ms;             // emulate: one unit of a plan without seconds
 
     Node *file;                 // parse
     Node **defines;             // [source_count - 1] each a NODE_LINE or NODE_LET
@@ -491,6 +524,7 @@ struct Program {
     int chunk_count, ranks;
 
     List *order;                // schedule: [rank] compute only
+    int **cells;                // [rank][entry of order] the cell of the file that it came from; NULL: no file
 
     List *lists;                // communicate, then memory adds WAITs: [rank] all actions
     Tie *ties;
@@ -512,6 +546,12 @@ struct Program {
     size_t *peak_floats;        // [rank] the most floats alive at one time: a bound that no plan is below
 
     RankProgram *programs;      // lower: [rank]
+
+    Times *measured;            // measured: [rank] seconds from the first begin, entry by entry
+    double measured_makespan;   // of the computes
+    int measured_step;          // the step of median length ...
+    int measured_steps;         // ... of so many
+    double measured_bubble;     // mean of all of them but the first of a run
 };
 
 #endif

@@ -9,6 +9,9 @@ static const char usage[] =
     "\n"
     "  pipec check FILE            parse, plan and prove; say what is wrong\n"
     "  pipec inspect FILE          partition, timeline, bubble, memory, messages\n"
+    "  pipec compare FILE          many schedules and sizes in one table\n"
+    "  pipec explain FILE r2@14    why rank 2 is idle at time 14; or an action: 2F3\n"
+    "  pipec diff FILE FILE        two schedules, action by action\n"
     "  pipec build FILE            write and compile one program per rank\n"
     "  pipec run FILE              build, then train on this machine, one process per rank\n"
     "\n"
@@ -29,7 +32,7 @@ static const char *const command_help[COMMAND_COUNT] = {
     "Runs the passes up to the finished plan. The first pass that finds errors reports all that it finds,\n"
     "at most 20, and is the last. Prints nothing when all is well.\n",
     [COMMAND_INSPECT] =
-    "pipec inspect FILE [-D NAME=VALUE] [-o PICTURE] [--all] [--arrows] [--comms]\n"
+    "pipec inspect FILE [-D NAME=VALUE] [-o PICTURE] [--measured TRACE] [--all] [--arrows] [--comms]\n"
     "\n"
     "Prints the partition, the timeline, the bubble by the textbook's formula and by longest path, memory\n"
     "and messages. Times are units of one chunk's forward, or ms if the `cluster` block has `flops`.\n"
@@ -37,13 +40,41 @@ static const char *const command_help[COMMAND_COUNT] = {
     "  -o FILE   a picture instead, by its ending: .svg, .html (zoom, hover, scrub), .json (Chrome trace),\n"
     "            .csv (PyTorch's schedule format), .txt\n"
     "  --all     draw a long timeline whole\n"
+    "  --ops     operations, bytes, parameters and kept activations of every op instead\n"
     "  --arrows  svg: draw the messages\n"
-    "  --comms   csv: with sends and receives\n",
+    "  --comms   csv: with sends and receives\n"
+    "  --measured FILE.trace   what `run --trace` has recorded beside the plan: both timelines, both bubbles\n"
+    "            and the largest differences\n",
+    [COMMAND_COMPARE] =
+    "pipec compare FILE [-D NAME=VALUE] [--schedule all|A,B] [--stages LIST] [--virtual LIST]\n"
+    "              [--microbatches LIST] [--csv|--json] [-o PLOT.svg]\n"
+    "\n"
+    "Plans every combination and prints bubble, step time, peak memory and messages of each; marks those that\n"
+    "no other beats in both time per micro-batch and memory; says at which link interleaving stops paying.\n"
+    "Without a list: the file's stages and microbatches, virtual 1,2,4, all schedules.\n"
+    "\n"
+    "  -o PLOT.svg   bubble against memory\n",
+    [COMMAND_EXPLAIN] =
+    "pipec explain FILE r2@14|2F3 [-D NAME=VALUE] [--all]\n"
+    "\n"
+    "Says what rank 2 does at time 14 (forwards of a chunk, or ms with a `cluster` block; r2@1.5ms, r2@30us),\n"
+    "or how the forward of chunk 2 for micro-batch 3 came to start when it does: what it waited for, the longest\n"
+    "path through it, its slack, and which single change would remove the wait.\n"
+    "\n"
+    "  --all     long paths whole\n",
+    [COMMAND_DIFF] =
+    "pipec diff FILE FILE [-D NAME=VALUE] [--all]\n"
+    "pipec diff FILE --schedule A,B [-D NAME=VALUE] [--all]\n"
+    "\n"
+    "Two schedules: their figures, what moved on each rank, and both timelines with the changed cells marked.\n"
+    "\n"
+    "  --all     every change, the whole timeline\n",
     [COMMAND_BUILD] =
     "pipec build FILE [-D NAME=VALUE] [-o FOLDER] [--target cpu|cuda]\n"
     "\n"
     "Writes FOLDER/rank0.c, rank1.c, ... and compiles them with cc, or with $CC; for cuda rank0.cu, ... with\n"
-    "nvcc, or with $NVCC, and the files mpirun.app and srun.conf for mpirun and srun.\n",
+    "nvcc, or with $NVCC, and the files mpirun.app and srun.conf for mpirun and srun.\n"
+    "  --emulate, --unit-ms X    as for run\n",
     [COMMAND_RUN] =
     "pipec run FILE [-D NAME=VALUE] [-o FOLDER] [--target cpu|cuda] [OPTIONS]\n"
     "\n"
@@ -56,6 +87,11 @@ static const char *const command_help[COMMAND_COUNT] = {
     "  --seed N          other initial values and another order of the data\n"
     "  --delay US        sleep up to US microseconds before every action and message, to shake the order\n"
     "  --quiet           no progress\n"
+    "  --trace FILE      write begin and end of every action of the last steps: a Chrome trace (.json), or\n"
+    "                    lines for `pipec inspect --measured` (.trace)\n"
+    "  --emulate         programs whose kernels sleep as long as the plan says, 5 steps, without data: the\n"
+    "                    timeline of a big model by real processes and messages (out/FILE-emulated)\n"
+    "  --unit-ms X       emulate: one unit of a plan without seconds takes X ms (1)\n"
     "  --graph on|off    cuda: replay each step as one CUDA graph (on where it can be)\n"
     "  --transport nccl|local   cuda: what carries messages (local where ranks share a GPU)\n",
 };

@@ -150,5 +150,6 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
     bubble_lines(p, out);
     fputc('\n', out);
     rank_table(p, out);
+    balance_lines(p, out);
     message_lines(p, out);
 }

@@ -31,6 +31,15 @@ static const struct {
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
+/* Everything but the programs themselves. */
+static bool plan(Program *p)
+{
+    for (int i = 0; i < PASSES - 1; i++)
+        if (!passes[i].pass(p))
+            return false;
+    return true;
+}
+
 static int print_passes(void)
 {
     for (int i = 0; i < PASSES; i++)
@@ -44,30 +53,94 @@ static const char *default_folder(Program *p, const char *file)
     const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file,
                *dot = strrchr(base, '.');
     size_t length = dot && dot > base ? (size_t)(dot - base) : strlen(base);
-    return text_format(p->arena, "out/%.*s", (int)length, base);
+    return text_format(p->arena, "out/%.*s%s", (int)length, base,
+                       p->emulate ? "-emulated" : "");
+}
+
+/* An emulation reads no data; without seconds in the plan a unit takes 1 ms. */
+static bool prepare_emulation(Program *p)
+{
+    if (p->unit_ms > 0 && !p->cost.unit) {
+        error_plain(p, "--unit-ms: this plan is in seconds, by its `cluster` "
+                       "block");
+        return false;
+    }
+    if (p->unit_ms == 0)
+        p->unit_ms = 1;
+    p->set.data_path = "/dev/null";
+    return true;
+}
+
+static int finish_inspect(Program *p, const Options *o)
+{
+    bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    if (o->measured && !measured(p, o->measured))
+        return 1;
+    if (o->measured && o->output)
+        return !picture_measured(p, o->output);
+    if (o->output)
+        return !picture(
+            p, o->output,
+            &(Look){.arrows = o->arrows, .comms = o->comms, .all = o->all});
+    if (o->ops)
+        op_table(p, stdout);
+    else if (o->measured)
+        inspect_measured(p, stdout, colour, o->all);
+    else
+        inspect(p, stdout, colour, o->all);
+    return end_output();
 }
 
 /* ---- doing it ---- */
+
+/* The other file of a diff, with the same -D. */
+static bool read_second(const Program *p, const Options *o, Program *q)
+{
+    *q = (Program){
+        .arena = p->arena, .diagnostics = p->diagnostics, .target = p->target};
+    if (!read_file(q, o->second))
+        return false;
+    for (int i = 1; i < p->source_count; i++) {
+        q->sources = array_grow(q->arena, q->sources, q->source_count,
+                                sizeof *q->sources);
+        q->sources[q->source_count++] = p->sources[i];
+    }
+    return true;
+}
+
+/* Commands that plan more than the file itself. */
+static int study(Program *p, const Options *o)
+{
+    CompareOptions lists = o->compare;
+    Program q;
+    int status = 1;
+    lists.plot = o->output;
+    if (o->command == COMMAND_COMPARE && parse(p) && check(p))
+        status = compare(p, &lists, stdout);
+    else if (o->command == COMMAND_DIFF && !o->second && parse(p) && check(p))
+        status = diff_schedules(p, lists.schedules, stdout, o->all);
+    else if (o->second && read_second(p, o, &q) && plan(p) && plan(&q))
+        status = diff(p, &q, stdout, o->all);
+    return status ? status : end_output();
+}
 
 static int finish(Program *p, const Options *o)
 {
     const char *folder = o->output ? o->output : default_folder(p, o->file);
     switch (o->command) {
-    case COMMAND_INSPECT:
-        if (o->output)
-            return !picture(
-                p, o->output,
-                &(Look){.arrows = o->arrows, .comms = o->comms, .all = o->all});
-        inspect(p, stdout, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
-                o->all);
-        return end_output();
+    case COMMAND_INSPECT: return finish_inspect(p, o);
+    case COMMAND_EXPLAIN: {
+        int status = explain(p, o->second, stdout, o->all);
+        return status ? status : end_output();
+    }
     case COMMAND_BUILD:
         if (!emit(p, folder) || !build(p, folder))
             return 1;
         printf("%d programs in %s\n", p->ranks, folder);
         return 0;
     case COMMAND_RUN:
-        return !data_is_readable(p) || !emit(p, folder) || !build(p, folder) ||
+        return (!p->emulate && !data_is_readable(p)) || !emit(p, folder) ||
+               !build(p, folder) ||
                !run(p, folder, o->runtime, o->runtime_count);
     default: return 0;
     }
@@ -92,7 +165,12 @@ static int compile(Program *p, const Options *o)
     if (o->dump && !is_pass(o->dump))
         return wrong_usage(
             "there is no pass `%s`; `pipec --help passes` lists them", o->dump);
+    if (!o->dump &&
+        (o->command == COMMAND_COMPARE || o->command == COMMAND_DIFF))
+        return study(p, o);
     for (int i = 0; i < PASSES && wants(o, i); i++) {
+        if (passes[i].pass == lower && p->emulate && !prepare_emulation(p))
+            return 1;
         if (!passes[i].pass(p))
             return 1;
         if (o->dump && strcmp(o->dump, passes[i].name) == 0)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const command_names[COMMAND_COUNT] = {"", "check", "inspect",
-                                                  "build", "run"};
+const char *const command_names[COMMAND_COUNT] = {
+    "", "check", "inspect", "compare", "explain", "diff", "build", "run"};
 
 int wrong_usage(const char *format, const char *word)
 {
@@ -36,7 +36,7 @@ static void add_source(Program *p, const char *name, const char *text,
     p->sources[p->source_count++] = (Source){name, text, length};
 }
 
-static bool read_file(Program *p, const char *path)
+bool read_file(Program *p, const char *path)
 {
     enum { MOST = 64 << 20 };
     FILE *in = fopen(path, "rb");
@@ -78,9 +78,9 @@ static bool add_define(Program *p, const char *define)
 
 /* ---- words of the command line ---- */
 
-static const char *const valued[] = {"--steps",    "--save",  "--losses",
-                                     "--seed",     "--delay", "--graph",
-                                     "--transport"};
+static const char *const valued[] = {"--steps",     "--save",  "--losses",
+                                     "--seed",      "--delay", "--graph",
+                                     "--transport", "--trace"};
 
 static bool is_valued(const char *word)
 {
@@ -95,11 +95,56 @@ static void runtime_option(Options *o, char *word)
     o->runtime[o->runtime_count++] = word;
 }
 
+static bool is_runtime_option(const Options *o, const char *word)
+{
+    for (int i = 0; i < o->runtime_count; i++)
+        if (strcmp(o->runtime[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* --emulate, --unit-ms and --measured, as below; -1: none of them. */
+static int take_time_option(Program *p, Options *o, char **words)
+{
+    if (strcmp(words[0], "--emulate") == 0)
+        return p->emulate = true;
+    bool unit = strcmp(words[0], "--unit-ms") == 0;
+    if (!unit && strcmp(words[0], "--measured") != 0)
+        return -1;
+    char *end = words[1];
+    if (unit && words[1])
+        p->unit_ms = strtod(words[1], &end);
+    if (!words[1] || (unit && (end == words[1] || *end ||
+                               !(p->unit_ms > 0 && p->unit_ms <= 1e6)))) {
+        wrong_usage(unit ? "`%s` takes milliseconds, more than 0 and at most "
+                           "1e6"
+                         : "`%s` needs a value",
+                    words[0]);
+        return 0;
+    }
+    if (!unit)
+        o->measured = words[1];
+    return 2;
+}
+
+/* Lists of `compare`; --schedule also of `diff`. */
+static const char **list_option(Options *o, const char *word)
+{
+    return strcmp(word, "--schedule") == 0       ? &o->compare.schedules
+           : strcmp(word, "--stages") == 0       ? &o->compare.stages
+           : strcmp(word, "--virtual") == 0      ? &o->compare.virtuals
+           : strcmp(word, "--microbatches") == 0 ? &o->compare.microbatches
+                                                 : NULL;
+}
+
 /* One word, with its value at words[1]; returns how many were used, 0 for an
  * error that was reported. */
 static int take_option(Program *p, Options *o, char **words)
 {
     const char *word = words[0];
+    int used = take_time_option(p, o, words);
+    if (used >= 0)
+        return used;
     if (strncmp(word, "-D", 2) == 0) {
         const char *define = word[2] ? word + 2 : words[1];
         if (define && add_define(p, define))
@@ -107,13 +152,15 @@ static int take_option(Program *p, Options *o, char **words)
         wrong_usage("-D takes NAME=VALUE, not `%s`", define ? define : "");
         return 0;
     }
-    if (strcmp(word, "-o") == 0 || is_valued(word)) {
+    if (strcmp(word, "-o") == 0 || is_valued(word) || list_option(o, word)) {
         if (!words[1]) {
             wrong_usage("`%s` needs a value", word);
             return 0;
         }
         if (word[1] == 'o') {
             o->output = words[1];
+        } else if (list_option(o, word)) {
+            *list_option(o, word) = words[1];
         } else {
             runtime_option(o, words[0]);
             runtime_option(o, words[1]);
@@ -139,6 +186,12 @@ static int take_option(Program *p, Options *o, char **words)
         o->arrows = true;
     else if (strcmp(word, "--comms") == 0)
         o->comms = true;
+    else if (strcmp(word, "--ops") == 0)
+        o->ops = true;
+    else if (strcmp(word, "--csv") == 0)
+        o->compare.csv = true;
+    else if (strcmp(word, "--json") == 0)
+        o->compare.json = true;
     else if (strncmp(word, "--dump=", 7) == 0)
         o->dump = word + 7;
     else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
@@ -166,6 +219,11 @@ static bool take_word(Options *o, const char *word)
         wrong_usage("there is no command `%s`", word);
         return false;
     }
+    bool two = o->command == COMMAND_EXPLAIN || o->command == COMMAND_DIFF;
+    if (o->file && two && !o->second) {
+        o->second = word;
+        return true;
+    }
     if (o->file) {
         wrong_usage("one file at a time, not also `%s`", word);
         return false;
@@ -174,17 +232,64 @@ static bool take_word(Options *o, const char *word)
     return true;
 }
 
+/* Of inspect --ops, compare, explain and diff. */
+static const char *study_complaint(const Options *o)
+{
+    const CompareOptions *c = &o->compare;
+    if (o->ops && o->command != COMMAND_INSPECT)
+        return "--ops belongs to `pipec inspect`, not to `%s`";
+    if ((c->stages || c->virtuals || c->microbatches || c->csv || c->json) &&
+        o->command != COMMAND_COMPARE)
+        return "--stages, --virtual, --microbatches, --csv and --json belong "
+               "to `pipec compare`, not to `%s`";
+    if (c->schedules && o->command != COMMAND_COMPARE &&
+        o->command != COMMAND_DIFF)
+        return "--schedule belongs to compare and diff, not to `%s`; -D "
+               "schedule=NAME sets one";
+    if (c->csv && c->json)
+        return "`%s` writes --csv or --json, not both";
+    if (o->command == COMMAND_EXPLAIN && !o->second)
+        return "`%s` needs a place: r2@14, or an action such as 2F3";
+    if (o->command == COMMAND_DIFF && !o->second == !c->schedules)
+        return "`%s` needs a second file, or --schedule A,B";
+    return NULL;
+}
+
 static const char *complaint(const Options *o)
 {
     if (!o->file)
         return o->command ? "`%s` needs a .pipe file"
-                          : "a command is missing: check, inspect, build, run";
-    if ((o->all || o->arrows || o->comms) && o->command != COMMAND_INSPECT)
+                          : "a command is missing; `pipec --help` lists them";
+    bool drawn = o->command == COMMAND_EXPLAIN || o->command == COMMAND_DIFF;
+    if (study_complaint(o))
+        return study_complaint(o);
+    if (o->arrows + o->comms + (o->all && !drawn) &&
+        o->command != COMMAND_INSPECT)
         return "--all, --arrows and --comms belong to `pipec inspect`, not to "
                "`%s`";
-    if (o->output && o->command == COMMAND_CHECK)
+    if (o->output && (o->command == COMMAND_CHECK || drawn))
         return "`%s` writes no files: -o has no meaning";
+    if (o->measured && o->command != COMMAND_INSPECT)
+        return "--measured belongs to `pipec inspect`, not to `%s`";
     return NULL;
+}
+
+/* What does not go together with --emulate and --trace. */
+static const char *time_complaint(const Program *p, const Options *o)
+{
+    bool traces = is_runtime_option(o, "--trace"),
+         makes = o->command == COMMAND_BUILD || o->command == COMMAND_RUN;
+    if (p->emulate && !makes && !o->dump)
+        return "--emulate belongs to `pipec build` and `pipec run`, not to "
+               "`%s`";
+    if (p->unit_ms > 0 && !p->emulate)
+        return "`%s` takes --unit-ms together with --emulate";
+    if (p->target == TARGET_CUDA && (p->emulate || traces))
+        return "`%s` --target cuda has neither --emulate nor --trace: they "
+               "are of the cpu";
+    return p->emulate && is_runtime_option(o, "--save")
+               ? "`%s` --emulate has no parameters to save"
+               : NULL;
 }
 
 int read_command_line(Program *p, Options *o, int argc, char **argv)
@@ -207,6 +312,8 @@ int read_command_line(Program *p, Options *o, int argc, char **argv)
         return -1;
     if (complaint(o))
         return wrong_usage(complaint(o), command_names[o->command]);
+    if (time_complaint(p, o))
+        return wrong_usage(time_complaint(p, o), command_names[o->command]);
     if (o->runtime_count && o->command != COMMAND_RUN)
         return wrong_usage("`%s` belongs to `pipec run`", o->runtime[0]);
     Source *defines = p->sources + 1;

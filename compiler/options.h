@@ -2,7 +2,7 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
-#include "compile.h"
+#include "whatif.h"
 
 enum { USAGE = 2 };  // exit status
 
@@ -10,6 +10,9 @@ typedef enum {
     COMMAND_NONE,
     COMMAND_CHECK,
     COMMAND_INSPECT,
+    COMMAND_COMPARE,
+    COMMAND_EXPLAIN,
+    COMMAND_DIFF,
     COMMAND_BUILD,
     COMMAND_RUN,
     COMMAND_COUNT
@@ -18,6 +21,10 @@ typedef enum {
 typedef struct Options {
     Command command;
     const char *file, *output, *dump;
+    const char *second;  // of diff: the other file; of explain: the place
+    bool ops;            // of inspect
+    CompareOptions compare;
+    const char *measured;  // inspect: a file of `run --trace`
     bool all, arrows, comms, help, version;
     const char *topic;  // of --help
     char **runtime;     // options for the rank programs
@@ -31,6 +38,7 @@ extern const char *const command_names[COMMAND_COUNT];
 int read_command_line(Program *p, Options *o, int argc, char **argv);
 int wrong_usage(const char *format, const char *word);  // returns USAGE
 int print_help(const Options *o);                       // returns the exit status
+bool read_file(Program *p, const char *path);           // as its next source; reports
 int end_output(void);                                   // the same, of stdout
 
 #endif

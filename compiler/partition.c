@@ -49,13 +49,24 @@ static bool split_fits(Program *p)
     return false;
 }
 
-/* Even: sizes differ by at most one, the larger ones first. */
-static int size_of_chunk(const Program *p, int chunk)
+/* Even: sizes differ by at most one, the larger ones first. Balanced: by the
+ * operations of forward and backward, the loss with its layer. */
+static const int *chunk_sizes(Program *p)
 {
     if (p->set.split == SPLIT_EXPLICIT)
-        return p->set.sizes[chunk];
-    return p->layer_count / p->chunk_count +
-           (chunk < p->layer_count % p->chunk_count);
+        return p->set.sizes;
+    int *sizes = arena_take(p->arena, sizeof *sizes * (size_t)p->chunk_count);
+    if (p->set.split == SPLIT_BALANCED) {
+        double *cost = arena_take(p->arena,
+                                  sizeof *cost * (size_t)p->layer_count);
+        layer_costs(p, cost);
+        balanced_sizes(cost, p->layer_count, p->chunk_count, p->ranks, sizes);
+        return sizes;
+    }
+    for (int c = 0; c < p->chunk_count; c++)
+        sizes[c] = p->layer_count / p->chunk_count +
+                   (c < p->layer_count % p->chunk_count);
+    return sizes;
 }
 
 static void count_work(Program *p, Chunk *chunk)
@@ -80,10 +91,10 @@ static void count_work(Program *p, Chunk *chunk)
     }
 }
 
-static void fill_chunk(Program *p, int c, int first_layer)
+static void fill_chunk(Program *p, int c, int first_layer, int size)
 {
     Chunk *chunk = &p->chunks[c];
-    int last = first_layer + size_of_chunk(p, c) - 1;
+    int last = first_layer + size - 1;
     const Layer *first = &p->layers[first_layer], *final = &p->layers[last];
     int gradients_end = first_layer ? p->layer_gradient[first_layer - 1]
                                     : p->gradient_count;
@@ -108,12 +119,14 @@ bool partition(Program *p)
 {
     p->ranks = (int)p->set.stages.value;
     p->chunk_count = p->ranks * (int)p->set.virtuals.value;
-    if (!enough_layers(p) || (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
+    if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
+        (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
     p->chunks = arena_take(p->arena,
                            sizeof *p->chunks * (size_t)p->chunk_count);
+    const int *sizes = chunk_sizes(p);
     for (int c = 0, layer = 0; c < p->chunk_count; c++) {
-        fill_chunk(p, c, layer);
+        fill_chunk(p, c, layer, sizes[c]);
         layer += p->chunks[c].layer_count;
     }
     return true;

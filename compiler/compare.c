@@ -1,0 +1,555 @@
+/* compare.c: `pipec compare`: many plans of one file in one table.
+ *
+ * Reads: sources, set. Each combination of stages, virtual, microbatches and
+ * schedule is planned and proved like any other (replan.c). What no pass
+ * accepts is counted with its reason. A star marks the plans that nothing
+ * beats: no other is at least as fast per micro-batch and as small, and better
+ * in one of them.
+ *
+ * Where does interleaving stop paying? Its steps are shorter and its messages
+ * more. With the link as the only unknown, the step of either plan is the
+ * longest path, which grows as the link gets slower; the crossover is the link
+ * at which both take the same time, found by halving on the two graphs. */
+#include "whatif.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_VALUES = 64, MAX_TRIALS = 4096, USAGE = 2 };
+
+typedef struct Crossover {
+    int stages, virtuals, microbatches;
+    double link;      // bytes per second; 0: none
+    const char *why;  // there is none
+} Crossover;
+
+typedef struct Comparison {
+    Program *p;
+    int stages[MAX_VALUES], virtuals[MAX_VALUES], microbatches[MAX_VALUES];
+    const char *schedules[MAX_VALUES];
+    int stage_count, virtual_count, microbatch_count, schedule_count;
+    Trial *trials;
+    int count, planned;
+    Crossover *crossovers;
+    int crossover_count;
+} Comparison;
+
+/* ---- what was typed ---- */
+
+static int wrong_list(const char *option, const char *list, const char *help)
+{
+    fprintf(stderr, "pipec: `%s` cannot be `%s`\n  help: %s\n", option, list,
+            help);
+    return 0;
+}
+
+/* "4,8,16" -> values; returns how many, 0 for an error that was reported. */
+static int take_numbers(const char *option, const char *list, int fallback,
+                        int *values)
+{
+    int count = 0;
+    if (!list) {
+        values[0] = fallback;
+        return 1;
+    }
+    for (const char *at = list; count < MAX_VALUES;) {
+        char *end;
+        long value = strtol(at, &end, 10);
+        if (end == at || value < 1 || value > 65536)
+            break;
+        values[count++] = (int)value;
+        if (!*end)
+            return count;
+        if (*end != ',')
+            break;
+        at = end + 1;
+    }
+    return wrong_list(option, list,
+                      "whole numbers from 1 to 65536 with commas between, at "
+                      "most 64: 4,8,16");
+}
+
+static bool is_schedule(const char *word)
+{
+    size_t length = strcspn(word, " (");
+    for (int i = 0; i < schedule_count; i++)
+        if (strlen(schedules[i]->name) == length &&
+            strncmp(schedules[i]->name, word, length) == 0)
+            return true;
+    return false;
+}
+
+/* Commas inside parentheses belong to a schedule's options. */
+static const char *list_end(const char *at)
+{
+    int depth = 0;
+    for (; *at && (*at != ',' || depth > 0); at++)
+        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+    return at;
+}
+
+static int take_schedules(Comparison *c, const char *list)
+{
+    int count = 0;
+    if (!list || strcmp(list, "all") == 0) {
+        for (; count < schedule_count && count < MAX_VALUES; count++)
+            c->schedules[count] = schedules[count]->name;
+        return count;
+    }
+    for (const char *at = list; count < MAX_VALUES;) {
+        const char *end = list_end(at);
+        char *word = text_copy(c->p->arena, at, (size_t)(end - at));
+        if (!is_schedule(word))
+            break;
+        c->schedules[count++] = word;
+        if (!*end)
+            return count;
+        at = end + 1;
+    }
+    return wrong_list("--schedule", list,
+                      "`all`, or names with commas between; `pipec --help "
+                      "schedules` lists them");
+}
+
+static bool take_lists(Comparison *c, const CompareOptions *o)
+{
+    const Settings *set = &c->p->set;
+    c->stage_count = take_numbers("--stages", o->stages, (int)set->stages.value,
+                                  c->stages);
+    c->virtual_count = take_numbers(
+        "--virtual", o->virtuals ? o->virtuals : "1,2,4", 1, c->virtuals);
+    c->microbatch_count = take_numbers("--microbatches", o->microbatches,
+                                       (int)set->microbatches.value,
+                                       c->microbatches);
+    c->schedule_count = take_schedules(c, o->schedules);
+    double trials = (double)c->stage_count * c->virtual_count *
+                    c->microbatch_count * c->schedule_count;
+    if (trials > MAX_TRIALS)
+        fprintf(stderr,
+                "pipec: %.0f combinations are too many\n  help: at most %d "
+                "are compared at a time\n",
+                trials, MAX_TRIALS);
+    return trials > 0 && trials <= MAX_TRIALS;
+}
+
+/* ---- planning ---- */
+
+/* The file's own schedule keeps the options that the file gives it. */
+static Replan plan_trial(Comparison *c, const char *name, int stages,
+                         int virtuals, int microbatches)
+{
+    Program *p = c->p;
+    const char *settings[] = {
+        text_format(p->arena, "stages=%d", stages),
+        text_format(p->arena, "virtual=%d", virtuals),
+        text_format(p->arena, "microbatches=%d", microbatches),
+        text_format(p->arena, "schedule=%s", name),
+    };
+    return replan(p, settings,
+                  strcmp(name, p->set.schedule->name) == 0 ? 3 : 4);
+}
+
+static void try_one(Comparison *c, const char *name, int stages, int virtuals,
+                    int microbatches)
+{
+    Replan plan = plan_trial(c, name, stages, virtuals, microbatches);
+    Trial *t = &c->trials[c->count++];
+    *t = (Trial){.schedule = name,
+                 .stages = stages,
+                 .virtuals = virtuals,
+                 .microbatches = microbatches,
+                 .refused_by = plan.refused_by};
+    if (plan.refused_by) {
+        t->reason = text_copy(c->p->arena, plan.reason, strlen(plan.reason));
+    } else {
+        t->sum = summary_of(plan.p);
+        c->planned++;
+    }
+    close_replan(&plan);
+}
+
+static void try_all(Comparison *c)
+{
+    c->trials = arena_take(c->p->arena,
+                           sizeof *c->trials *
+                               (size_t)(c->stage_count * c->microbatch_count *
+                                        c->schedule_count * c->virtual_count));
+    for (int p = 0; p < c->stage_count; p++)
+        for (int m = 0; m < c->microbatch_count; m++)
+            for (int s = 0; s < c->schedule_count; s++)
+                for (int v = 0; v < c->virtual_count; v++)
+                    try_one(c, c->schedules[s], c->stages[p], c->virtuals[v],
+                            c->microbatches[m]);
+}
+
+static double pace(const Trial *t)
+{
+    return t->sum.step / t->microbatches;
+}
+
+static bool beats(const Trial *a, const Trial *b)
+{
+    double slack = 1e-12 * pace(b);
+    return !a->refused_by && pace(a) <= pace(b) + slack &&
+           a->sum.bytes <= b->sum.bytes &&
+           (pace(a) < pace(b) - slack || a->sum.bytes < b->sum.bytes);
+}
+
+static void mark_front(Comparison *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        Trial *t = &c->trials[i];
+        t->best = !t->refused_by;
+        for (int k = 0; k < c->count && t->best; k++)
+            t->best = !beats(&c->trials[k], t);
+    }
+}
+
+/* ---- where interleaving stops paying ---- */
+
+static double step_at(Path *g, double link)
+{
+    g->p->set.link.value = link;
+    Cost cost = cluster_cost(g->p);
+    return run_path(g, &cost, -1);
+}
+
+static bool pays_at(Path *one, Path *many, double link)
+{
+    return step_at(many, link) < step_at(one, link);
+}
+
+/* The largest link, up to a factor of two, at which it no longer pays, to the
+ * last bit. */
+static Crossover find_crossover(Path *one, Path *many)
+{
+    double fast = 1e18, slow = fast;
+    if (!pays_at(one, many, 0))
+        return (Crossover){.why = "never pays, however fast the link"};
+    while (slow >= 1 && pays_at(one, many, slow)) {
+        fast = slow;
+        slow /= 2;
+    }
+    if (slow < 1)
+        return (Crossover){.why = "pays on every link"};
+    if (slow == fast)
+        return (Crossover){.why = "pays only on a link beyond 1e18 bytes/s"};
+    for (int i = 0; i < 60; i++) {
+        double middle = slow + (fast - slow) / 2;
+        if (pays_at(one, many, middle))
+            fast = middle;
+        else
+            slow = middle;
+    }
+    return (Crossover){.link = fast};
+}
+
+static void add_crossover(Comparison *c, int stages, int microbatches,
+                          int virtuals)
+{
+    Replan one = plan_trial(c, "1f1b", stages, 1, microbatches),
+           many = plan_trial(c, "interleaved", stages, virtuals, microbatches);
+    if (!one.refused_by && !many.refused_by) {
+        Path a = find_path(one.p), b = find_path(many.p);
+        Crossover found = find_crossover(&a, &b);
+        found.stages = stages;
+        found.virtuals = virtuals;
+        found.microbatches = microbatches;
+        c->crossovers[c->crossover_count++] = found;
+    }
+    close_replan(&one);
+    close_replan(&many);
+}
+
+static bool compares(const Comparison *c, const char *name)
+{
+    for (int i = 0; i < c->schedule_count; i++)
+        if (strcmp(c->schedules[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool has_costs(const Program *p)
+{
+    return p->set.has_cluster && p->set.flops.value > 0;
+}
+
+static void find_crossovers(Comparison *c)
+{
+    c->crossovers = arena_take(c->p->arena,
+                               sizeof *c->crossovers * (size_t)(c->count + 1));
+    if (!has_costs(c->p) || !compares(c, "1f1b") || !compares(c, "interleaved"))
+        return;
+    for (int p = 0; p < c->stage_count; p++)
+        for (int m = 0; m < c->microbatch_count; m++)
+            for (int v = 0; v < c->virtual_count; v++)
+                if (c->virtuals[v] > 1 && c->stages[p] > 1)
+                    add_crossover(c, c->stages[p], c->microbatches[m],
+                                  c->virtuals[v]);
+}
+
+/* ---- printing ---- */
+
+static double shown_step(const Comparison *c, double step)
+{
+    return has_costs(c->p) ? 1e3 * step : step;
+}
+
+static int schedule_width(const Comparison *c)
+{
+    int width = 8;
+    for (int i = 0; i < c->schedule_count; i++)
+        if ((int)strlen(c->schedules[i]) > width)
+            width = (int)strlen(c->schedules[i]);
+    return width;
+}
+
+static void print_trial(const Comparison *c, const Trial *t, int width,
+                        FILE *out)
+{
+    double memory = c->p->set.memory.value;
+    fprintf(out,
+            "%c %-*s %3d %2d %4d %8.2f %% %8.2f %% %8.2f %% %11.5g %11.5g "
+            "%13zu%c %6d %8ld %13.0f\n",
+            t->best ? '*' : ' ', width, t->schedule, t->stages, t->virtuals,
+            t->microbatches, 100 * t->sum.formula, 100 * t->sum.bubble,
+            100 * t->sum.own, shown_step(c, t->sum.step),
+            shown_step(c, pace(t)), t->sum.bytes,
+            memory > 0 && (double)t->sum.bytes > memory ? '!' : ' ',
+            t->sum.copies, t->sum.messages, t->sum.message_bytes);
+}
+
+/* The same complaint about other numbers and other names. */
+static bool same_kind(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (*a == '`' && *b == '`') {
+            a += 1 + strcspn(a + 1, "`");
+            b += 1 + strcspn(b + 1, "`");
+        }
+        if (*a >= '0' && *a <= '9' && *b >= '0' && *b <= '9') {
+            a += strspn(a, "0123456789");
+            b += strspn(b, "0123456789");
+        } else if (*a++ != *b++) {
+            return false;
+        }
+    }
+    return *a == *b;
+}
+
+static int refused_alike(const Comparison *c, int trial, int from, int to)
+{
+    int count = 0;
+    for (int k = from; k < to; k++)
+        count += c->trials[k].refused_by &&
+                 same_kind(c->trials[k].reason, c->trials[trial].reason);
+    return count;
+}
+
+/* Each kind of reason once, with how many combinations it refuses, in the words
+ * of the first. */
+static void print_refused(const Comparison *c, FILE *out)
+{
+    if (c->planned == c->count)
+        return;
+    fprintf(out, "\n%d of %d combinations are refused:\n",
+            c->count - c->planned, c->count);
+    for (int i = 0; i < c->count; i++) {
+        const Trial *t = &c->trials[i];
+        if (!t->refused_by || refused_alike(c, i, 0, i))
+            continue;
+        fprintf(out, "%5d  by %s, such as %s P=%d v=%d M=%d: %s\n",
+                refused_alike(c, i, i, c->count), t->refused_by, t->schedule,
+                t->stages, t->virtuals, t->microbatches, t->reason);
+    }
+}
+
+static void print_crossovers(const Comparison *c, FILE *out)
+{
+    double link = c->p->set.link.value;
+    if (!compares(c, "1f1b") || !compares(c, "interleaved"))
+        return;
+    if (!has_costs(c->p)) {
+        fprintf(out, "\nwhere interleaving stops paying depends on the link: "
+                     "give a `cluster` block with flops, link and latency\n");
+        return;
+    }
+    if (c->crossover_count)
+        fprintf(out, "\nwhere interleaving stops paying, against 1f1b with the "
+                     "same P and M");
+    if (c->crossover_count && link > 0)
+        fprintf(out, " (the cluster's link: %.4g bytes/s)", link);
+    if (c->crossover_count)
+        fputs(":\n", out);
+    for (int i = 0; i < c->crossover_count; i++) {
+        const Crossover *x = &c->crossovers[i];
+        fprintf(out, "  P=%d v=%d M=%d: ", x->stages, x->virtuals,
+                x->microbatches);
+        if (x->why)
+            fprintf(out, "it %s\n", x->why);
+        else
+            fprintf(out, "on links slower than %.6g bytes/s\n", x->link);
+    }
+}
+
+static void print_table(const Comparison *c, FILE *out)
+{
+    int width = schedule_width(c);
+    fprintf(out, "%s: %d layers, micro-batches of %d; times %s\n\n", c->p->name,
+            c->p->layer_count, (int)c->p->set.rows.value,
+            has_costs(c->p)
+                ? "in ms, by the cluster's flops, link and latency"
+                : "in forwards of the whole model (every chunk alike, F 1, B "
+                  "2, messages 0)");
+    fprintf(out,
+            "  %-*s %3s %2s %4s %32s %11s %11s %14s %6s %8s %13s\n"
+            "  %-*s %3s %2s %4s %10s %10s %10s %11s %11s %14s %6s %8s %13s\n",
+            width, "", "", "", "", "------------- bubble -----------", "",
+            "step per", "peak bytes of", "peak", "", "message", width,
+            "schedule", "P", "v", "M", "textbook", "makespan", "own span",
+            "step", "micro-batch", "the worst rank", "chunks", "messages",
+            "bytes");
+    for (int i = 0; i < c->count; i++)
+        if (!c->trials[i].refused_by)
+            print_trial(c, &c->trials[i], width, out);
+    fputs("\n  * nothing is both faster per micro-batch and smaller", out);
+    fputs(c->p->set.memory.value > 0
+              ? "; ! more than the memory of the cluster's devices\n"
+              : "\n",
+          out);
+    print_crossovers(c, out);
+    print_refused(c, out);
+}
+
+static void print_quoted(const char *text, FILE *out)
+{
+    bool quote = strpbrk(text, ",\"\n") != NULL;
+    if (quote)
+        fputc('"', out);
+    for (; *text; text++)
+        fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
+    if (quote)
+        fputc('"', out);
+}
+
+static void print_csv(const Comparison *c, FILE *out)
+{
+    fprintf(out,
+            "schedule,stages,virtual,microbatches,bubble_textbook,"
+            "bubble_makespan,bubble_own_span,step_%s,peak_bytes,peak_chunks,"
+            "messages,message_bytes,pareto,refused_by,reason\n",
+            has_costs(c->p) ? "ms" : "forwards");
+    for (int i = 0; i < c->count; i++) {
+        const Trial *t = &c->trials[i];
+        print_quoted(t->schedule, out);
+        fprintf(out, ",%d,%d,%d,", t->stages, t->virtuals, t->microbatches);
+        if (t->refused_by) {
+            fprintf(out, ",,,,,,,,,%s,", t->refused_by);
+            print_quoted(t->reason, out);
+            fputc('\n', out);
+            continue;
+        }
+        fprintf(out, "%.9g,%.9g,%.9g,%.9g,%zu,%d,%ld,%.0f,%d,,\n",
+                t->sum.formula, t->sum.bubble, t->sum.own,
+                shown_step(c, t->sum.step), t->sum.bytes, t->sum.copies,
+                t->sum.messages, t->sum.message_bytes, t->best);
+    }
+}
+
+static void print_string(const char *text, FILE *out)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        if ((unsigned char)*text < 32)
+            fprintf(out, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void json_trial(const Comparison *c, const Trial *t, FILE *out)
+{
+    fputs("    {\"schedule\": ", out);
+    print_string(t->schedule, out);
+    fprintf(out, ", \"stages\": %d, \"virtual\": %d, \"microbatches\": %d",
+            t->stages, t->virtuals, t->microbatches);
+    if (t->refused_by) {
+        fprintf(out, ", \"refused_by\": \"%s\", \"reason\": ", t->refused_by);
+        print_string(t->reason, out);
+    } else {
+        fprintf(out,
+                ",\n     \"bubble_textbook\": %.9g, \"bubble_makespan\": %.9g, "
+                "\"bubble_own_span\": %.9g,\n     \"step\": %.9g, "
+                "\"peak_bytes\": %zu, \"peak_chunks\": %d, \"messages\": %ld, "
+                "\"message_bytes\": %.0f, \"pareto\": %s",
+                t->sum.formula, t->sum.bubble, t->sum.own,
+                shown_step(c, t->sum.step), t->sum.bytes, t->sum.copies,
+                t->sum.messages, t->sum.message_bytes,
+                t->best ? "true" : "false");
+    }
+    fputc('}', out);
+}
+
+static void print_json(const Comparison *c, FILE *out)
+{
+    fputs("{\"model\": ", out);
+    print_string(c->p->name, out);
+    fprintf(out, ", \"step_unit\": \"%s\",\n  \"plans\": [\n",
+            has_costs(c->p) ? "ms" : "forwards of the whole model");
+    for (int i = 0; i < c->count; i++) {
+        json_trial(c, &c->trials[i], out);
+        fputs(i + 1 < c->count ? ",\n" : "\n", out);
+    }
+    fputs("  ],\n  \"crossovers\": [", out);
+    for (int i = 0; i < c->crossover_count; i++) {
+        const Crossover *x = &c->crossovers[i];
+        fprintf(out,
+                "%s\n    {\"stages\": %d, \"virtual\": %d, \"microbatches\": "
+                "%d, ",
+                i ? "," : "", x->stages, x->virtuals, x->microbatches);
+        if (x->why)
+            fprintf(out, "\"link\": null, \"why\": \"interleaving %s\"}",
+                    x->why);
+        else
+            fprintf(out, "\"link\": %.17g}", x->link);
+    }
+    fputs(c->crossover_count ? "\n  ]}\n" : "]}\n", out);
+}
+
+static bool write_plot(const Comparison *c, const char *path)
+{
+    FILE *out = fopen(path, "w");
+    if (out)
+        scatter(c->p->arena, c->trials, c->count, out);
+    bool good = out && !ferror(out);
+    if (out && fclose(out) != 0)
+        good = false;
+    if (!good)
+        fprintf(stderr, "pipec: error: cannot write %s: %s\n", path,
+                strerror(errno));
+    return good;
+}
+
+int compare(Program *p, const CompareOptions *o, FILE *out)
+{
+    Comparison *c = arena_take(p->arena, sizeof *c);
+    c->p = p;
+    if (!take_lists(c, o))
+        return USAGE;
+    try_all(c);
+    mark_front(c);
+    find_crossovers(c);
+    if (o->csv)
+        print_csv(c, out);
+    else if (o->json)
+        print_json(c, out);
+    else
+        print_table(c, out);
+    if (o->plot && !write_plot(c, o->plot))
+        return 1;
+    return c->planned == 0;
+}

@@ -1,0 +1,609 @@
+/* explain.c: `pipec explain X.pipe r2@14`, or `2F3`: what a rank does there, or
+ * what it waits for and why, and what would have to be different.
+ *
+ * Reads: everything up to memory. A wait ends when an action starts; what that
+ * one started right after is what it waited for, and so on back until the time
+ * at which the wait began: the chain. It is a piece of the longest path that
+ * ends in the action. Remedies are tried, not guessed: an action that costs
+ * nothing and messages that take no time on the same graph (path.c), other
+ * settings by planning the file again (replan.c). */
+#include "whatif.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    USAGE = 2,
+    CHAIN_SHOWN = 24,  // lines of a chain
+    PATH_SHOWN = 12,   // of a path around the action
+    NEAREST = 64,      // links of the chain that are tried for free
+    CAUSES = 6         // and those that are shown
+};
+
+typedef struct Gap {  // of one rank; before an action, or after the last one
+    int rank;
+    int before, after;  // nodes: what ran before it; what ends it, -1: the step
+    double from, to;
+    int source;  // node: what it waits for, where `after` is -1
+} Gap;
+
+typedef struct Explanation {
+    Program *p;
+    Path g;
+    FILE *out;
+    bool all;
+    double makespan, tiny;  // times closer than this are the same
+    int *chain, chain_count;
+    Summary sum;  // of the plan as it is
+} Explanation;
+
+/* ---- words ---- */
+
+static const char *name_of(const Explanation *e, int node)
+{
+    return action_text(e->p, *action_of(&e->g, node));
+}
+
+static const char *time_of(const Explanation *e, double time)
+{
+    if (e->p->cost.unit)
+        return text_format(e->p->arena, "%.6g", time);
+    return text_format(e->p->arena, "%.5g", 1e3 * time);
+}
+
+static const char *unit_of(const Explanation *e)
+{
+    return e->p->cost.unit ? "" : " ms";
+}
+
+static bool same_time(const Explanation *e, double a, double b)
+{
+    return a - b < e->tiny && b - a < e->tiny;
+}
+
+/* ---- where ---- */
+
+/* "r2@14", "r2@1.4ms"; without a unit it is the plan's own: forwards of a
+ * chunk, or ms. */
+static bool take_place(const Explanation *e, const char *text, int *rank,
+                       double *time)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+    char *end;
+    if (text[0] != 'r' || text[1] < '0' || text[1] > '9')
+        return false;
+    *rank = (int)strtol(text + 1, &end, 10);
+    if (*end != '@' || !((end[1] >= '0' && end[1] <= '9') || end[1] == '.'))
+        return false;
+    *time = strtod(end + 1, &end);
+    if (!*end) {
+        *time *= e->p->cost.unit ? 1 : 1e-3;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) == 0 && !e->p->cost.unit) {
+            *time *= units[i].seconds;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "2F3" -> its node; -2: no action is written like that, -1: there is none. */
+static int take_action(const Explanation *e, const char *text)
+{
+    char *end;
+    long chunk = strtol(text, &end, 10);
+    const char *kinds = "FBIW", *kind = *end ? strchr(kinds, *end) : NULL;
+    if (end == text || !kind || end[1] < '0' || end[1] > '9')
+        return -2;
+    long micro = strtol(end + 1, &end, 10);
+    if (*end)
+        return -2;
+    return find_action(&e->g, (ActionKind)(kind - kinds),
+                       chunk > 1 << 30 ? -1 : (int)chunk,
+                       micro > 1 << 30 ? -1 : (int)micro);
+}
+
+/* ---- the wait ---- */
+
+static bool is_compute(const Explanation *e, int node)
+{
+    return action_of(&e->g, node)->kind <= ACT_W;
+}
+
+static Gap gap_before(const Explanation *e, int node)
+{
+    int before = compute_before(&e->g, node);
+    return (Gap){e->g.nodes[node].rank,
+                 before,
+                 node,
+                 before < 0 ? 0 : e->g.nodes[before].end,
+                 e->g.nodes[node].start,
+                 node};
+}
+
+/* What the rank does at that time: an action, or a gap. */
+static int at_time(const Explanation *e, int rank, double time, Gap *gap)
+{
+    int last = -1, final = 0;
+    for (int i = 0; i < e->g.count; i++) {
+        const PathNode *node = &e->g.nodes[i];
+        if (!is_compute(e, i))
+            continue;
+        if (node->end > e->g.nodes[final].end || !is_compute(e, final))
+            final = i;
+        if (node->rank != rank)
+            continue;
+        if (time < node->start - e->tiny) {
+            *gap = gap_before(e, i);
+            return -1;
+        }
+        last = i;
+        if (time < node->end - e->tiny)
+            return i;
+    }
+    *gap = (Gap){rank,        last, -1, last < 0 ? 0 : e->g.nodes[last].end,
+                 e->makespan, final};
+    return -1;
+}
+
+/* From what ends the wait back to what was under way when it began. */
+static void find_chain(Explanation *e, const Gap *gap)
+{
+    e->chain = NULL;
+    e->chain_count = 0;
+    for (int node = gap->source; node >= 0; node = binding(&e->g, node)) {
+        e->chain = array_grow(e->p->arena, e->chain, e->chain_count,
+                              sizeof *e->chain);
+        e->chain[e->chain_count++] = node;
+        if (node != gap->after && e->g.nodes[node].start <= gap->from + e->tiny)
+            break;
+    }
+}
+
+/* How `node` reaches the action that starts right after it: on the same rank,
+ * or by a message. */
+static const char *reaches(const Explanation *e, int node, int next)
+{
+    const PathNode *a = &e->g.nodes[node], *b = &e->g.nodes[next];
+    const Action *from = action_of(&e->g, node), *to = action_of(&e->g, next);
+    if (a->rank == b->rank)
+        return text_format(e->p->arena, "%s is next on this rank",
+                           name_of(e, next));
+    bool back = to->kind != ACT_F;
+    Action send = {back ? ACT_SEND_B : ACT_SEND_F, from->chunk, from->micro,
+                   b->rank};
+    double takes = e->p->cost.message[back ? from->chunk : to->chunk];
+    return text_format(
+        e->p->arena, "%s to rank %d%s%s%s%s", action_text(e->p, send), b->rank,
+        takes > e->tiny ? ", " : "", takes > e->tiny ? time_of(e, takes) : "",
+        takes > e->tiny ? unit_of(e) : "",
+        takes > e->tiny ? " on the way" : "");
+}
+
+static void step_line(const Explanation *e, int node, int next)
+{
+    const PathNode *n = &e->g.nodes[node];
+    fprintf(e->out, "  %10s .. %-10s rank %-3d %-8s %s\n", time_of(e, n->start),
+            time_of(e, n->end), n->rank, name_of(e, node),
+            next < 0 ? "" : reaches(e, node, next));
+}
+
+static void print_chain(const Explanation *e, const Gap *gap)
+{
+    int first = e->chain_count - 1;
+    for (int i = first; i >= 0; i--) {
+        if (!e->all && e->chain_count > CHAIN_SHOWN &&
+            first - i == CHAIN_SHOWN / 2) {
+            fprintf(e->out, "  (%d more; --all shows them)\n",
+                    e->chain_count - CHAIN_SHOWN);
+            i = CHAIN_SHOWN / 2;
+            continue;
+        }
+        step_line(e, e->chain[i], i > 0 ? e->chain[i - 1] : -1);
+    }
+    if (gap->after < 0)
+        fprintf(e->out, "  %10s    the step ends\n", time_of(e, e->makespan));
+}
+
+static const char *needs(const Explanation *e, int node)
+{
+    const Action *a = action_of(&e->g, node);
+    int from = binding(&e->g, node);
+    if (from < 0)
+        return "nothing";
+    const Action *b = action_of(&e->g, from);
+    if (a->chunk == b->chunk)
+        return text_format(e->p->arena, "%s", name_of(e, from));
+    return text_format(e->p->arena, "the %s of %s, from rank %d",
+                       a->kind == ACT_F ? "output" : "gradient",
+                       name_of(e, from), e->g.nodes[from].rank);
+}
+
+static void print_gap(Explanation *e, const Gap *gap)
+{
+    fprintf(e->out, "rank %d is idle from %s to %s (%s%s)%s%s", gap->rank,
+            time_of(e, gap->from), time_of(e, gap->to),
+            time_of(e, gap->to - gap->from), unit_of(e),
+            gap->before < 0 ? ": it has not begun" : ", after ",
+            gap->before < 0 ? "" : name_of(e, gap->before));
+    if (gap->after < 0)
+        fputs(": its work of this step is done\n\nthe others still work:\n",
+              e->out);
+    else
+        fprintf(e->out,
+                "\n\n%s is its next action and needs %s. How that came to "
+                "be:\n",
+                name_of(e, gap->after), needs(e, gap->after));
+    find_chain(e, gap);
+    print_chain(e, gap);
+}
+
+/* ---- the longest path through an action ---- */
+
+static int tightest_after(const Explanation *e, int node)
+{
+    int found = -1;
+    for (int i = node + 1; i < e->g.count && found < 0; i++) {
+        const PathNode *n = &e->g.nodes[i];
+        if (!is_compute(e, i))
+            continue;
+        double late_start = n->late - (n->end - n->start);
+        bool next = compute_before(&e->g, i) == node &&
+                    same_time(e, late_start, e->g.nodes[node].late);
+        int data = n->data;
+        double message = n->boundary < 0 ? 0 : e->p->cost.message[n->boundary];
+        for (int k = i; data < 0 && k >= 0 && k != node;
+             k = e->g.nodes[k].prev) {  // a TAKE brings it
+            ActionKind kind = action_of(&e->g, k)->kind;
+            if (k != i && kind <= ACT_W)
+                break;
+            if (kind == ACT_TAKE_F || kind == ACT_TAKE_B) {
+                data = e->g.nodes[k].data;
+                message = e->p->cost.message[e->g.nodes[k].boundary];
+            }
+        }
+        if (data >= 0 && !is_compute(e, data))
+            data = compute_before(&e->g, data);
+        if (next || (data == node &&
+                     same_time(e, late_start - message, e->g.nodes[node].late)))
+            found = i;
+    }
+    return found;
+}
+
+static void print_path(Explanation *e, int node)
+{
+    int *path = NULL, count = 0;
+    for (int n = node; n >= 0; n = binding(&e->g, n)) {
+        path = array_grow(e->p->arena, path, count, sizeof *path);
+        path[count++] = n;
+    }
+    for (int i = 0; i < count / 2; i++) {
+        int other = path[i];
+        path[i] = path[count - 1 - i];
+        path[count - 1 - i] = other;
+    }
+    int here = count - 1;
+    for (int n = tightest_after(e, node); n >= 0; n = tightest_after(e, n)) {
+        path = array_grow(e->p->arena, path, count, sizeof *path);
+        path[count++] = n;
+    }
+    double slack = slack_of(&e->g, node);
+    fprintf(e->out,
+            "\nthe longest path through %s: %s of the step's %s%s; %s%s%s\n",
+            name_of(e, node), time_of(e, e->makespan - slack),
+            time_of(e, e->makespan), unit_of(e),
+            slack > 0 ? "it can be later by "
+                      : "it is critical: any delay "
+                        "makes the step longer",
+            slack > 0 ? time_of(e, slack) : "", slack > 0 ? unit_of(e) : "");
+    for (int i = 0; i < count; i++) {
+        bool near = abs(i - here) <= PATH_SHOWN / 2 || i < 3 || i > count - 4;
+        if (!e->all && !near) {
+            int skipped = 0;
+            while (i < count && abs(i - here) > PATH_SHOWN / 2 &&
+                   i <= count - 4)
+                i++, skipped++;
+            fprintf(e->out, "  (%d more; --all shows them)\n", skipped);
+            i--;
+            continue;
+        }
+        step_line(e, path[i], i + 1 < count ? path[i + 1] : -1);
+    }
+}
+
+/* ---- what would remove the wait ---- */
+
+typedef struct Outcome {
+    const char *change;
+    double wait, idle, step;  // wait -1: there is no such action
+    int copies;               // peak chunks of the worst rank
+    size_t bytes;             // of its arena
+    bool removes;
+} Outcome;
+
+typedef struct Trials {
+    Outcome *at;
+    int count;
+} Trials;
+
+static void add_outcome(Explanation *e, Trials *t, Outcome outcome)
+{
+    outcome.removes = outcome.wait >= 0 && outcome.wait < e->tiny;
+    t->at = array_grow(e->p->arena, t->at, t->count, sizeof *t->at);
+    t->at[t->count++] = outcome;
+}
+
+/* Of the rank, on the graph as last run. */
+static double idle_of(const Path *g, int rank, double makespan)
+{
+    for (int i = 0; i < g->count; i++)
+        if (g->nodes[i].rank == rank)
+            makespan -= g->nodes[i].end - g->nodes[i].start;
+    return makespan;
+}
+
+static double wait_of(const Path *g, const Gap *gap, double makespan)
+{
+    double from = gap->before < 0 ? 0 : g->nodes[gap->before].end;
+    return (gap->after < 0 ? makespan : g->nodes[gap->after].start) - from;
+}
+
+static Outcome on_graph(Explanation *e, const Gap *gap, const Cost *cost,
+                        int free, const char *change)
+{
+    double step = run_path(&e->g, cost, free);
+    return (Outcome){.change = change,
+                     .wait = wait_of(&e->g, gap, step),
+                     .idle = idle_of(&e->g, gap->rank, step),
+                     .step = step,
+                     .copies = e->sum.copies,
+                     .bytes = e->sum.bytes};
+}
+
+/* Those of the chain that cut the wait most; ties go to the nearer one. */
+static void free_actions(Explanation *e, const Gap *gap, Trials *t)
+{
+    Trials tried = {NULL, 0};
+    for (int i = 0; i < e->chain_count && i < NEAREST; i++) {
+        int node = e->chain[i];
+        if (node == gap->after)
+            continue;
+        const char *change = text_format(e->p->arena, "%s takes no time",
+                                         name_of(e, node));
+        add_outcome(e, &tried, on_graph(e, gap, &e->p->cost, node, change));
+    }
+    for (int k = 0; k < CAUSES; k++) {
+        int best = -1;
+        for (int i = 0; i < tried.count; i++)
+            if (tried.at[i].change &&
+                (best < 0 || tried.at[i].wait < tried.at[best].wait - e->tiny))
+                best = i;
+        if (best < 0)
+            break;
+        add_outcome(e, t, tried.at[best]);
+        tried.at[best].change = NULL;
+    }
+}
+
+static void free_messages(Explanation *e, const Gap *gap, Trials *t)
+{
+    Cost cost = e->p->cost;
+    double most = 0;
+    cost.message = arena_take(e->p->arena,
+                              sizeof *cost.message * (size_t)e->p->chunk_count);
+    for (int c = 0; c < e->p->chunk_count; c++)
+        if (e->p->cost.message[c] > most)
+            most = e->p->cost.message[c];
+    if (most > 0)
+        add_outcome(e, t, on_graph(e, gap, &cost, -1, "messages take no time"));
+}
+
+/* The same action and the one before it on its rank, in another plan. Times
+ * without a cluster are forwards of one chunk: brought to those of ours. */
+static void try_settings(Explanation *e, const Gap *gap, Trials *t,
+                         const char *change, const char *const *settings,
+                         int count)
+{
+    Replan plan = replan(e->p, settings, count);
+    if (!plan.refused_by) {
+        Program *q = plan.p;
+        Path g = find_path(q);
+        double step = run_path(&g, &q->cost, -1), scale = 1;
+        Outcome o = {.change = change, .wait = -1};
+        if (q->cost.unit)
+            scale = (double)e->p->chunk_count / q->chunk_count;
+        if (gap->after >= 0 && q->chunk_count == e->p->chunk_count) {
+            Action a = *action_of(&e->g, gap->after);
+            int node = find_action(&g, a.kind, a.chunk, a.micro);
+            int before = node < 0 ? -1 : compute_before(&g, node);
+            if (node >= 0)
+                o.wait = g.nodes[node].start -
+                         (before < 0 ? 0 : g.nodes[before].end);
+        }
+        o.step = step * scale;
+        o.idle = idle_of(&g, gap->rank, step) * scale;
+        o.copies = summary_of(q).copies;
+        o.bytes = summary_of(q).bytes;
+        add_outcome(e, t, o);
+    }
+    close_replan(&plan);
+}
+
+/* The schedule with the options that the file gives it, but for one. */
+static const char *with_option(Program *p, int changed, int value)
+{
+    const Schedule *s = p->set.schedule;
+    const char *list = "";
+    for (int i = 0; i < 4 && s->option[i]; i++)
+        if (i == changed || p->set.option[i].at.source >= 0)
+            list = text_format(p->arena, "%s%s%s = %g", list, *list ? ", " : "",
+                               s->option[i],
+                               i == changed ? value : p->set.option[i].value);
+    return text_format(p->arena, "schedule=%s(%s)", s->name, list);
+}
+
+static void other_options(Explanation *e, const Gap *gap, Trials *t)
+{
+    const Settings *set = &e->p->set;
+    bool written = false;
+    for (int i = 0; i < 4 && set->schedule->option[i]; i++) {
+        written |= set->option[i].at.source >= 0;
+        for (int value = 1; value <= 3; value++) {
+            if (strcmp(set->schedule->option[i], "warmup") != 0 ||
+                (int)set->option[i].value == value)
+                continue;
+            const char *change = with_option(e->p, i, value);
+            try_settings(e, gap, t, change, &change, 1);
+        }
+    }
+    if (written) {
+        const char *plain = text_format(e->p->arena, "schedule=%s",
+                                        set->schedule->name);
+        try_settings(e, gap, t, plain, &plain, 1);
+    }
+}
+
+static void other_schedules(Explanation *e, const Gap *gap, Trials *t)
+{
+    for (int i = 0; i < schedule_count; i++) {
+        if (schedules[i] == e->p->set.schedule ||
+            (!schedules[i]->many_chunks && e->p->chunk_count > e->p->ranks))
+            continue;
+        const char *change = text_format(e->p->arena, "schedule=%s",
+                                         schedules[i]->name);
+        try_settings(e, gap, t, change, &change, 1);
+    }
+}
+
+static void other_numbers(Explanation *e, const Gap *gap, Trials *t)
+{
+    int microbatches = (int)e->p->set.microbatches.value,
+        virtuals = (int)e->p->set.virtuals.value;
+    const char *more = text_format(e->p->arena, "microbatches=%d",
+                                   2 * microbatches);
+    try_settings(e, gap, t, more, &more, 1);
+    for (int v = 1; v <= 4; v *= 2) {
+        const char *change = text_format(e->p->arena, "virtual=%d", v);
+        if (v != virtuals && e->p->set.schedule->many_chunks)
+            try_settings(e, gap, t, change, &change, 1);
+    }
+}
+
+static void outcome_line(const Explanation *e, const Outcome *o)
+{
+    fprintf(e->out, "  %-44s %9s %12s %9s %7d %12zu%s\n", o->change,
+            o->wait < 0 ? "-" : time_of(e, o->wait), time_of(e, o->idle),
+            time_of(e, o->step), o->copies, o->bytes,
+            o->removes ? "   removes the wait" : "");
+}
+
+/* The pipeline's fill and drain are idle in every plan of one step. */
+static void verdict(const Explanation *e, const Gap *gap, const Trials *t)
+{
+    for (int i = 0; i < t->count; i++)
+        if (t->at[i].removes)
+            return;
+    fputs("  none of these removes the wait", e->out);
+    if (gap->before < 0)
+        fputs(": the pipeline fills, and this rank's first input passes every "
+              "rank before it",
+              e->out);
+    else if (gap->after < 0)
+        fputs(": the pipeline drains, and this rank's last gradient leaves it "
+              "before the others are done",
+              e->out);
+    fputc('\n', e->out);
+}
+
+static void print_remedies(Explanation *e, const Gap *gap)
+{
+    Trials t = {NULL, 0};
+    add_outcome(e, &t, on_graph(e, gap, &e->p->cost, -1, "as it is"));
+    free_actions(e, gap, &t);
+    free_messages(e, gap, &t);
+    run_path(&e->g, &e->p->cost, -1);
+    other_options(e, gap, &t);
+    other_schedules(e, gap, &t);
+    other_numbers(e, gap, &t);
+    fprintf(e->out,
+            "\n  %-44s %9s %12s %9s %7s %12s\n  %-44s %9s %12s %9s %7s %12s\n",
+            "", "this", text_format(e->p->arena, "rank %d idle", gap->rank),
+            "the", "peak", "peak", "one change at a time", "wait", "in all",
+            "step", "chunks", "bytes");
+    for (int i = 0; i < t.count; i++)
+        outcome_line(e, &t.at[i]);
+    verdict(e, gap, &t);
+}
+
+/* ---- the command ---- */
+
+static int no_place(Explanation *e, const char *where)
+{
+    fprintf(stderr,
+            "pipec: `%s` is no place in this plan\n  help: r2@14 is rank 2 at "
+            "time 14%s, 2F3 the forward of chunk 2 for micro-batch 3; ranks "
+            "are 0 to %d, chunks 0 to %d, micro-batches 0 to %d\n",
+            where, e->p->cost.unit ? "" : " ms", e->p->ranks - 1,
+            e->p->chunk_count - 1, (int)e->p->set.microbatches.value - 1);
+    return USAGE;
+}
+
+static void print_busy(Explanation *e, int node)
+{
+    const PathNode *n = &e->g.nodes[node];
+    Gap gap = gap_before(e, node);
+    fprintf(e->out, "rank %d runs %s from %s to %s%s", n->rank,
+            name_of(e, node), time_of(e, n->start), time_of(e, n->end),
+            unit_of(e));
+    if (gap.before >= 0)
+        fprintf(e->out, ", after %s", name_of(e, gap.before));
+    if (gap.to - gap.from < e->tiny) {
+        fputs(gap.before < 0 ? "; it is its first action\n"
+                             : " and without a wait\n",
+              e->out);
+        print_path(e, node);
+        return;
+    }
+    fputs("\n\n", e->out);
+    print_gap(e, &gap);
+    print_path(e, node);
+    print_remedies(e, &gap);
+}
+
+int explain(Program *p, const char *where, FILE *out, bool all)
+{
+    Explanation e = {.p = p, .out = out, .all = all};
+    Gap gap;
+    int rank;
+    double time;
+    e.g = find_path(p);
+    e.makespan = run_path(&e.g, &p->cost, -1);
+    e.tiny = 1e-9 * e.makespan;
+    e.sum = summary_of(p);
+    int node = take_action(&e, where);
+    if (node == -2 && take_place(&e, where, &rank, &time)) {
+        if (rank >= p->ranks || time > e.makespan)
+            return no_place(&e, where);
+        node = at_time(&e, rank, time, &gap);
+    } else if (node < 0) {
+        return no_place(&e, where);
+    }
+    fprintf(out, "%s, P=%d v=%d M=%d; times in %s\n\n", p->set.schedule->name,
+            p->ranks, (int)p->set.virtuals.value,
+            (int)p->set.microbatches.value,
+            p->cost.unit ? "forwards of one chunk" : "ms");
+    if (node >= 0) {
+        print_busy(&e, node);
+        return 0;
+    }
+    print_gap(&e, &gap);
+    print_path(&e, gap.source);
+    print_remedies(&e, &gap);
+    return 0;
+}

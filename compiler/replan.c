@@ -1,0 +1,182 @@
+/* replan.c: the same file planned again with other settings, and what a plan
+ * comes to.
+ *
+ * A plan is made by the passes that make any plan: nothing is estimated. Each
+ * has an arena of its own, so thousands can be tried one after another. What
+ * they say is kept, not printed: a refusal is an answer here. */
+#include "whatif.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    bool (*pass)(Program *p);
+} passes[] = {
+    {"parse", parse},       {"check", check},
+    {"graph", graph},       {"partition", partition},
+    {"schedule", schedule}, {"communicate", communicate},
+    {"prove", prove},       {"memory", memory},
+};
+
+static size_t key_length(const char *setting)
+{
+    return strcspn(setting, "=");
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    return key_length(a) == key_length(b) && strncmp(a, b, key_length(a)) == 0;
+}
+
+static void add_source(Program *p, const char *name, const char *text,
+                       int length)
+{
+    p->sources = array_grow(p->arena, p->sources, p->source_count,
+                            sizeof *p->sources);
+    p->sources[p->source_count++] = (Source){name, text, length};
+}
+
+static double setting_or(const char *const *settings, int count,
+                         const char *key, double fallback)
+{
+    for (int i = 0; i < count; i++)
+        if (same_key(settings[i], key))
+            fallback = atof(settings[i] + strlen(key) + 1);
+    return fallback;
+}
+
+static bool split_fits(const Program *from, const char *const *settings,
+                       int count)
+{
+    for (int i = 0; i < count; i++)
+        if (same_key(settings[i], "split"))
+            return true;
+    return from->set.split != SPLIT_EXPLICIT ||
+           from->set.size_count ==
+               setting_or(settings, count, "stages", from->set.stages.value) *
+                   setting_or(settings, count, "virtual",
+                              from->set.virtuals.value);
+}
+
+/* Settings that leave the costs of a chunk alone, if it has the same layers. */
+static bool keeps_costs(const char *const *settings, int count)
+{
+    static const char *const free[] = {"schedule", "microbatches", "stages",
+                                       "virtual", "split"};
+    for (int i = 0; i < count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < sizeof free / sizeof *free; k++)
+            found |= same_key(settings[i], free[k]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool same_chunks(const Program *a, const Program *b)
+{
+    bool same = a->chunk_count == b->chunk_count && a->ranks == b->ranks;
+    for (int c = 0; same && c < a->chunk_count; c++)
+        same = a->chunks[c].first_layer == b->chunks[c].first_layer &&
+               a->chunks[c].rank == b->chunks[c].rank;
+    return same;
+}
+
+/* "file:3:5: error: TEXT" -> TEXT, of the first line. */
+static const char *first_error(Program *p, const char *said)
+{
+    const char *at = strstr(said, "error: ");
+    at = at ? at + strlen("error: ") : said;
+    return text_copy(p->arena, at, strcspn(at, "\n"));
+}
+
+Replan replan(const Program *from, const char *const *settings, int count)
+{
+    Arena *arena = arena_open();
+    Program *p = arena_take(arena, sizeof *p);
+    Replan plan = {.p = p};
+    char *said = NULL;
+    size_t length = 0;
+    p->arena = arena;
+    p->target = from->target;
+    p->diagnostics = open_memstream(&said, &length);
+    if (!p->diagnostics) {
+        fputs("pipec: error: out of memory\n", stderr);
+        exit(1);
+    }
+    for (int i = 0; i < from->source_count; i++) {
+        bool replaced = false;
+        for (int k = 0; i > 0 && k < count; k++)
+            replaced |= same_key(from->sources[i].text, settings[k]);
+        if (!replaced)
+            add_source(p, from->sources[i].name, from->sources[i].text,
+                       from->sources[i].length);
+    }
+    bool fits = split_fits(from, settings, count);
+    for (int i = 0; i < count; i++)
+        add_source(p, "-D", settings[i], (int)strlen(settings[i]));
+    if (!fits)
+        add_source(p, "-D", "split=balanced", (int)strlen("split=balanced"));
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        if (passes[i].pass == prove && from->cost.message &&
+            keeps_costs(settings, count) && same_chunks(from, p))
+            p->cost = from->cost;
+        if (passes[i].pass(p))
+            continue;
+        plan.refused_by = passes[i].name;
+        break;
+    }
+    fclose(p->diagnostics);
+    p->diagnostics = NULL;
+    if (plan.refused_by)
+        plan.reason = first_error(p, said);
+    free(said);
+    return plan;
+}
+
+void close_replan(Replan *plan)
+{
+    arena_close(plan->p->arena);
+    plan->p = NULL;
+}
+
+static void count_messages(const Program *p, Summary *sum)
+{
+    for (int r = 0; r < p->ranks; r++) {
+        for (int i = 0; i < p->lists[r].count; i++) {
+            Action a = p->lists[r].at[i];
+            if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
+                continue;
+            const Chunk *chunk = &p->chunks[a.chunk];
+            int tensor = a.kind == ACT_SEND_F ? chunk->y : chunk->dx;
+            sum->messages++;
+            sum->message_bytes += 4.0 * (double)p->tensors[tensor].floats;
+        }
+    }
+}
+
+Summary summary_of(const Program *p)
+{
+    Summary sum = {.makespan = p->makespan, .bubble = bubble_of(p)};
+    sum.step = p->cost.unit ? p->makespan / p->chunk_count : p->makespan;
+    sum.formula = p->set.schedule->bubble(
+        p->ranks, (int)p->set.microbatches.value, (int)p->set.virtuals.value);
+    for (int r = 0; r < p->ranks; r++) {
+        double span = span_time(p, r);
+        sum.own += span > 0 ? (1 - busy_time(p, r) / span) / p->ranks : 0;
+        if (4 * p->arena_floats[r] > sum.bytes)
+            sum.bytes = 4 * p->arena_floats[r];
+        if (peak_copies(p, r) > sum.copies)
+            sum.copies = peak_copies(p, r);
+    }
+    count_messages(p, &sum);
+    return sum;
+}
+
+const char *duration_text(Program *p, double time)
+{
+    if (p->cost.unit)
+        return text_format(p->arena, "%.6g", time);
+    return text_format(p->arena, "%.4g ms", 1e3 * time);
+}

@@ -1,0 +1,105 @@
+/* whatif.h: what compare, explain and diff share.
+ *
+ *     replan.c    the same file planned again with other settings; what a plan
+ *                 comes to
+ *     path.c      the proof's graph once more, with its edges at hand: the
+ *                 longest path, slack, and both under other costs
+ *     compare.c   many plans in one table
+ *     explain.c   why a rank is idle
+ *     diff.c      two plans side by side
+ *     scatter.c   the plot of compare
+ *
+ * `explain` and `diff` need plans that `memory` has finished. */
+#ifndef WHATIF_H
+#define WHATIF_H
+
+#include "compile.h"
+
+/* ---- replan.c ---- */
+
+typedef struct Replan {
+    Program *p;              // in an arena of its own: close_replan
+    const char *refused_by;  // the pass that said no; NULL: planned
+    const char *reason;      // its first error, without the place
+} Replan;
+
+/* The sources of `from` with -D settings added, which take the place of its
+ * own. A split by sizes that the new chunks do not fit becomes balanced, unless
+ * a setting says otherwise. Costs that a caller has brought are kept as long as
+ * the chunks are the same. */
+Replan replan(const Program *from, const char *const *settings, int count);
+void close_replan(Replan *plan);
+
+typedef struct Summary {
+    double makespan;  // in the plan's cost model
+    double step;      // seconds; without a cluster, forwards of the whole model
+    double formula;   // bubble by the textbook
+    double bubble, own;  // of the makespan; of each rank's own span, on average
+    size_t bytes;        // of the largest arena
+    int copies;          // peak chunks of the worst rank
+    long messages;       // of one step
+    double message_bytes;
+} Summary;
+
+Summary summary_of(const Program *p);
+const char *duration_text(Program *p, double time);  // "33", or "1.234 ms"
+
+/* ---- path.c ---- */
+
+typedef struct PathNode {
+    int rank, index;    // the entry
+    int prev;           // node before it on its rank; -1
+    int data;           // what brings its tensor; -1
+    int post;           // its own RECV, where receives are posted; -1
+    int boundary;       // that the tensor's message crosses; -1: in memory
+    double start, end;  // by the costs of the last run
+    double late;        // the latest end that does not make the step longer
+} PathNode;
+
+typedef struct Path {
+    Program *p;
+    PathNode *nodes;  // in the order of the proof: every edge points forward
+    int count;
+    int *at[4];  // [micro * chunks + chunk] node of F, B, I, W; -1
+} Path;
+
+Path find_path(Program *p);
+/* Times with these costs, the action `free` (a node; -1: none) taking none;
+ * returns the makespan. */
+double run_path(Path *g, const Cost *cost, int free);
+double slack_of(const Path *g, int node);
+/* The compute node that it started right after; -1: none. */
+int binding(const Path *g, int node);
+int compute_before(const Path *g, int node);  // on the same rank; -1
+const Action *action_of(const Path *g, int node);
+/* A node; -1: there is none. */
+int find_action(const Path *g, ActionKind kind, int chunk, int micro);
+
+/* ---- the commands: each returns the exit status ---- */
+
+typedef struct Trial {     // one combination
+    const char *schedule;  // as typed, or its name
+    int stages, virtuals, microbatches;
+    Summary sum;
+    const char *refused_by, *reason;  // NULL: planned
+    bool best;  // nothing is both faster per micro-batch and smaller
+} Trial;
+
+typedef struct CompareOptions {  // lists with commas; NULL: what the file says
+    const char *schedules;       // NULL: all
+    const char *stages, *virtuals, *microbatches;  // virtuals NULL: 1,2,4
+    bool csv, json;
+    const char *plot;  // path of the SVG, or NULL
+} CompareOptions;
+
+int explain(Program *p, const char *where, FILE *out, bool all);
+int diff(Program *a, Program *b, FILE *out, bool all);
+/* Two schedules of one file, which `check` has read: "1f1b,gpipe". */
+int diff_schedules(Program *p, const char *list, FILE *out, bool all);
+
+/* Needs `check` to have run. */
+int compare(Program *p, const CompareOptions *options, FILE *out);
+/* Bubble against peak bytes, as SVG. */
+void scatter(Arena *arena, const Trial *trials, int count, FILE *out);
+
+#endif
