@@ -21,7 +21,7 @@ HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o)
 KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard runtime/cpu/*.c)))
 RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $B/runtime/local/local.o
 LAUNCHER = $B/runtime/launch.o $B/runtime/progress.o
-COMPILE = $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
+COMPILE = @echo "  cc $<"; $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
 PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar
 
 all: $B/bin/pipec $(LIB)/libpp.a $(LIB)/pprun $(LIB)/pp.h
@@ -66,21 +66,19 @@ clean:
 
 $B/bin/pipec: $(COMPILER)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -o $@ $(COMPILER)
+	@echo "  ld $@"; $(CC) $(CFLAGS) -o $@ $(COMPILER)
 
 # The passes without main, for the tests that call them.
 $B/libpipec.a: $(PASSES)
-	rm -f $@
-	ar rcs $@ $(PASSES)
+	@rm -f $@; ar rcs $@ $(PASSES)
 
 $(LIB)/libpp.a: $(RUNTIME)
 	@mkdir -p $(@D)
-	rm -f $@
-	ar rcs $@ $(RUNTIME)
+	@echo "  ar $@"; rm -f $@; ar rcs $@ $(RUNTIME)
 
 $(LIB)/pprun: $(LAUNCHER)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -o $@ $(LAUNCHER) -lm
+	@echo "  ld $@"; $(CC) $(CFLAGS) -o $@ $(LAUNCHER) -lm
 
 $(LIB)/pp.h: runtime/pp.h
 	@mkdir -p $(@D)
@@ -101,7 +99,7 @@ $B/grammar/pipe_lex.c $B/grammar/pipe_lex.h &: grammar/pipe.l
 # A schedule is known by its file: this list is the only registration.
 $B/grammar/schedules.c: $(wildcard compiler/schedules/*.c) Makefile
 	@mkdir -p $(@D)
-	{ echo '#include "compile.h"'; \
+	@{ echo '#include "compile.h"'; \
 	  for s in $(SCHEDULES); do echo "extern const Schedule schedule_$$s;"; done; \
 	  echo 'const Schedule *const schedules[] = {'; \
 	  for s in $(SCHEDULES); do echo "    &schedule_$$s,"; done; \
@@ -113,7 +111,7 @@ $B/grammar/%.o: $B/grammar/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h
 # The script and the style of the HTML picture as arrays of bytes.
 $B/grammar/picture_page.h: compiler/picture.css compiler/picture.js Makefile
 	@mkdir -p $(@D)
-	{ for f in css js; do echo "static const char picture_$$f[] = {"; \
+	@{ for f in css js; do echo "static const char picture_$$f[] = {"; \
 	  od -An -v -tu1 compiler/picture.$$f | sed 's/[0-9][0-9]*/&,/g'; echo '0};'; done; } > $@
 
 $B/compiler/picture_html.o: $B/grammar/picture_page.h
