@@ -110,6 +110,27 @@ static void grid(void)
                                  v);
 }
 
+/* The formulas over all P up to 16, M up to 64, v up to 4; one line for each
+ * schedule and P. */
+static void wide_grid(void)
+{
+    for (int n = 0; n < schedule_count; n++) {
+        const char *name = schedules[n]->name;
+        for (int P = 1; P <= 16 && has_formula(name); P++) {
+            bool good = true;
+            for (int v = 1; v <= (schedules[n]->many_chunks ? 4 : 1); v++) {
+                for (int M = 1; good && M <= 64; M++) {
+                    Program *p;
+                    good = plan_chain(&p, P, v, M, name) && prove(p) &&
+                           equals_formula(p, name, P, M, v);
+                    close_plan(p);
+                }
+            }
+            verdict(good, name);
+        }
+    }
+}
+
 /* ---- published values ---- */
 
 static void makespan_is(const char *schedule_text, int P, int M, int v,
@@ -232,6 +253,7 @@ int main(void)
     plan_target = TARGET_CUDA;
     grid();
     plan_target = TARGET_CPU;
+    wide_grid();
     published();
     golden_orders();
     one_chunk();
