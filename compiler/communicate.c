@@ -39,11 +39,6 @@ typedef struct Wires {
     int *ordinal[2];  // [cell] place of the activation, the gradient, or -1
 } Wires;
 
-static size_t cell(const Program *p, int chunk, int micro)
-{
-    return (size_t)micro * (size_t)p->chunk_count + (size_t)chunk;
-}
-
 static bool crosses(const Program *p, int chunk, bool back, int *peer)
 {
     int other = back ? chunk - 1 : chunk + 1;
@@ -76,7 +71,7 @@ static void fill_queues(Wires *w)
             Queue *q = &w->queues[r * p->ranks + peer];
             q->messages = array_grow(p->arena, q->messages, q->count,
                                      sizeof *q->messages);
-            w->ordinal[back][cell(p, a.chunk, a.micro)] = q->count;
+            w->ordinal[back][cell_of(p, a.chunk, a.micro)] = q->count;
             q->messages[q->count++] = (Message){a.chunk, a.micro, back};
         }
     }
@@ -92,7 +87,7 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
         return;
     peer = p->chunks[from].rank;
     Queue *q = &w->queues[peer * p->ranks + rank];
-    int wanted = w->ordinal[back][cell(p, from, micro)];
+    int wanted = w->ordinal[back][cell_of(p, from, micro)];
     for (; q->taken <= wanted; q->taken++) {
         Message m = q->messages[q->taken];
         push_action(p, &p->lists[rank],
@@ -156,14 +151,6 @@ static void rank_list(Wires *w, int rank)
     }
 }
 
-static int chunk_of_layer(const Program *p, int layer)
-{
-    int c = 0;
-    while (p->chunks[c].first_layer + p->chunks[c].layer_count <= layer)
-        c++;
-    return c;
-}
-
 static void find_ties(Program *p)
 {
     for (int i = 0; i < p->parameter_count; i++) {
@@ -205,7 +192,7 @@ static void collectives(Program *p)
 bool communicate(Program *p)
 {
     size_t ranks = (size_t)p->ranks;
-    size_t cells = cell(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
     Wires w = {.p = p,
                .queues = arena_take(p->arena, sizeof(Queue) * ranks * ranks)};
     for (int back = 0; back < 2; back++) {

@@ -247,6 +247,8 @@ typedef struct Chunk {
 } Chunk;
 
 bool partition(Program *p);
+int chunk_of_layer(const Program *p, int layer);
+size_t parameter_values(const Parameter *q);
 /* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
  * as can be; chunk c is on rank c % ranks. See there for ties. */
 void balanced_sizes(const double *cost, int layers, int chunks, int ranks, int *sizes);
@@ -553,5 +555,11 @@ struct Program {
     int measured_steps;         // ... of so many
     double measured_bubble;     // mean of all of them but the first of a run
 };
+
+/* Tables by chunk and micro-batch: one row of chunks for each micro-batch. */
+static inline size_t cell_of(const Program *p, int chunk, int micro)
+{
+    return (size_t)micro * (size_t)p->chunk_count + (size_t)chunk;
+}
 
 #endif

@@ -100,6 +100,9 @@ static void print_header(Program *p, FILE *out, int rank)
             " * Planned idle time: %.2f %% of all ranks' time. This rank's "
             "arena: %zu bytes.\n *\n",
             100 * bubble_of(p), 4 * p->arena_floats[rank]);
+    if (p->emulate)
+        fprintf(out, " * An emulation: kernels sleep as long as the plan says, "
+                     "the arena is not used.\n *\n");
     timeline(p, out, " * ", rank, false, 4);
     fprintf(out, " */\n#include \"pp.h\"\n\n");
 }
@@ -132,7 +135,7 @@ static void print_data(Program *p, FILE *out, int rank)
     const Tensor *x = &p->tensors[p->input], *t = &p->tensors[p->targets];
     bool reads = p->chunks[0].rank == rank ||
                  p->chunks[p->chunk_count - 1].rank == rank;
-    DataKind kind = reads ? p->set.data : DATA_NONE;
+    DataKind kind = reads && !p->emulate ? p->set.data : DATA_NONE;
     fprintf(out, "    .data = {.format = %s, .path = ", data_format(kind));
     print_string(out, kind == DATA_NONE ? "" : p->set.data_path);
     fprintf(out,
@@ -192,8 +195,26 @@ static void print_cuda_job(Program *p, FILE *out)
             queues ? "queues" : "NULL", queues, message, reduce);
 }
 
+/* Computes, messages and waits of one step. */
+static int count_actions(const Program *p, int rank)
+{
+    int count = 0;
+    for (int i = 0; i < p->lists[rank].count; i++)
+        count += p->lists[rank].at[i].kind < ACT_REDUCE;
+    return count;
+}
+
+/* Nothing is learned in an emulation: a few steps show all. */
+static int steps_of(const Program *p)
+{
+    enum { EMULATED_STEPS = 5 };
+    int steps = (int)p->set.steps.value;
+    return p->emulate && steps > EMULATED_STEPS ? EMULATED_STEPS : steps;
+}
+
 static void print_job(Program *p, FILE *out, int rank)
 {
+    size_t arena = p->emulate ? 2 * EMULATED_FLOATS : p->arena_floats[rank];
     if (p->target == TARGET_CUDA && count_queues(p) > 0) {
         fprintf(out, "static const PpQueue queues[] = {");
         print_queues(p, out);
@@ -206,10 +227,13 @@ static void print_job(Program *p, FILE *out, int rank)
     fprintf(
         out,
         "    .microbatches = %d, .steps = %d, .parameters = %d, .depth = %d,\n",
-        (int)p->set.microbatches.value, (int)p->set.steps.value,
-        p->parameter_count, p->programs[rank].depth);
-    fprintf(out, "    .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",
-            4 * p->arena_floats[rank], p->set.seed.value, bubble_of(p));
+        (int)p->set.microbatches.value, steps_of(p),
+        p->emulate ? 0 : p->parameter_count, p->programs[rank].depth);
+    fprintf(out,
+            "    .actions = %d, .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",
+            count_actions(p, rank), 4 * arena, p->set.seed.value, bubble_of(p));
+    if (p->emulate)
+        fprintf(out, "    .emulated = %.0f,\n", emulated_ns(p, p->makespan));
     print_data(p, out, rank);
     if (p->target == TARGET_CUDA)
         print_cuda_job(p, out);
@@ -253,15 +277,12 @@ static void print_links(const RankProgram *program, FILE *out)
 
 static int rank_of_layer(const Program *p, int layer)
 {
-    int c = 0;
-    while (p->chunks[c].first_layer + p->chunks[c].layer_count <= layer)
-        c++;
-    return p->chunks[c].rank;
+    return p->chunks[chunk_of_layer(p, layer)].rank;
 }
 
 static void print_ties(Program *p, FILE *out, int rank)
 {
-    for (int t = 0; t < p->tie_count; t++) {
+    for (int t = 0; t < p->tie_count && !p->emulate; t++) {
         const Tie *tie = &p->ties[t];
         const Parameter *root = &p->parameters[tie->root];
         bool mine = false;
@@ -320,7 +341,8 @@ static void print_kernels(Program *p, FILE *out, const Body *body, int from,
             fprintf(out, "    // %s\n", call->comment);
         layer = call->comment;
         print_call(out, call_text(p, call),
-                   text_format(p->arena, "  // :%d", call->line));
+                   call->line ? text_format(p->arena, "  // :%d", call->line)
+                              : "");
     }
 }
 
@@ -373,7 +395,7 @@ static void print_chunk(Program *p, FILE *out, const Body *body)
     print_signature(out, body, name, 0, body->call_count, true);
     fprintf(out, "\n{\n    pp_begin(\"%d%s\", micro);\n", body->chunk,
             body->kind == BODY_FORWARD ? "F" : "B");
-    if (body->call_count == 0)
+    if (body->call_count == 0 || p->emulate)
         fprintf(out, "    (void)m;\n");
     if (pieces)
         print_piece_calls(out, body, name);
@@ -549,7 +571,7 @@ static void print_step(Program *p, FILE *out, const RankProgram *program,
     size_t first = 0, floats = 0;
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
-        if (b->rank != rank || b->kind != BLOCK_GRADIENT)
+        if (b->rank != rank || b->kind != BLOCK_GRADIENT || p->emulate)
             continue;
         first = floats ? first : b->offset;
         floats = b->offset + b->floats - first;

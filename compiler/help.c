@@ -43,6 +43,7 @@ static const char *const command_help[COMMAND_COUNT] = {
     "  --ops     operations, bytes, parameters and kept activations of every op instead\n"
     "  --arrows  svg: draw the messages\n"
     "  --comms   csv: with sends and receives\n"
+    "  --schedule all|A,B   html: other schedules of the same file to switch to\n"
     "  --measured FILE.trace   what `run --trace` has recorded beside the plan: both timelines, both bubbles\n"
     "            and the largest differences\n",
     [COMMAND_COMPARE] =

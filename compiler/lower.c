@@ -10,6 +10,11 @@
  * them:
  *
  *     pp_recv(&recv_f1, 0, m + x1_0);   forward_1(m, 0, keep1_0, x1_0, y1_0);   pp_send(&send_f1, 0, m + y1_0);
+ *
+ * In an emulation these functions sleep as long as the plan says, and messages
+ * are short: the same calls in the same order, without parameters and data.
+ *
+ *     pp_recv_late(&recv_f1, 0, m + taken, 9000);   forward_1(m, 0);   pp_send(&send_f1, 0, m + sent);
  */
 #include "compile.h"
 
@@ -470,6 +475,23 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
     }
 }
 
+double emulated_ns(const Program *p, double time)
+{
+    return (double)(long long)(time * (p->cost.unit ? 1e6 * p->unit_ms : 1e9) +
+                               0.5);
+}
+
+static void sleeping_bodies(Lowerer *w, int c)
+{
+    for (int back = 0; back < 2; back++) {
+        Body *body = new_body(w, back ? BODY_BACKWARD : BODY_FORWARD, c);
+        Call *call = new_call(w, body, "pp_sleep");
+        double time = w->p->cost.compute[back ? ACT_B : ACT_F][c];
+        push_number(call, emulated_ns(w->p, time));
+        call->comment = "the modelled time, ns";
+    }
+}
+
 static void chunk_bodies(Lowerer *w, int c)
 {
     Program *p = w->p;
@@ -543,9 +565,9 @@ static void compute_call(Lowerer *w, Body *body, Action a, int index)
 {
     Program *p = w->p;
     bool forward = a.kind == ACT_F;
-    if (forward && a.chunk == 0)
+    if (forward && a.chunk == 0 && !p->emulate)
         load_call(w, body, a, false, index);
-    if (forward && p->chunks[a.chunk].targets >= 0)
+    if (forward && p->chunks[a.chunk].targets >= 0 && !p->emulate)
         load_call(w, body, a, true, index);
     const Body *function = chunk_body(w, forward ? BODY_FORWARD : BODY_BACKWARD,
                                       a.chunk);
@@ -584,7 +606,7 @@ static const char *link_for(Lowerer *w, Action a, bool sending, bool back)
         name,
         text_format(p->arena, "%d%s_%c", a.chunk, sending ? "SEND" : "RECV",
                     back ? 'B' : 'F'),
-        a.peer, p->tensors[tensor].floats};
+        a.peer, p->emulate ? EMULATED_FLOATS : p->tensors[tensor].floats};
     return name;
 }
 
@@ -620,6 +642,15 @@ static void message_call(Lowerer *w, Body *body, Action a, int index)
     if (wait || take) {
         const int *ordinals = wait ? w->sent : w->received;
         push_number(call, ordinals[message_cell(w->p, a, back)]);
+        return;
+    }
+    if (w->p->emulate) {
+        double latency = w->p->cost.message[a.chunk + (receive && back)];
+        push_at(call, receive ? "taken" : "sent");
+        if (!receive || latency == 0)
+            return;
+        call->function = "pp_recv_late";
+        push_number(call, emulated_ns(w->p, latency));
         return;
     }
     BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X)
@@ -669,11 +700,6 @@ static bool is_home(const Lowerer *w, int parameter)
     return w->parameter[parameter] != NULL;
 }
 
-static size_t values(const Parameter *q)
-{
-    return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
-}
-
 static void reduce_body(Lowerer *w)
 {
     Program *p = w->p;
@@ -710,7 +736,7 @@ static void narrow_call(Lowerer *w, Body *body, int parameter)
     Call *call = new_call(w, body, "pp_narrow");
     push_at(call, w->parameter[parameter]);
     push_at(call, w->master[parameter]);
-    push_number(call, (double)values(&w->p->parameters[parameter]));
+    push_number(call, (double)parameter_values(&w->p->parameters[parameter]));
 }
 
 static const char *master_of(const Lowerer *w, int parameter)
@@ -731,7 +757,7 @@ static void update_body(Lowerer *w)
         Call *call = new_call(w, body, "pp_square");
         push_number(call, i);
         push_at(call, w->gradient[i]);
-        push_number(call, (double)values(&p->parameters[i]));
+        push_number(call, (double)parameter_values(&p->parameters[i]));
     }
     for (int i = 0; i < p->parameter_count; i++) {
         if (!is_home(w, i))
@@ -742,7 +768,7 @@ static void update_body(Lowerer *w)
         push(call, w->moment[0][i] ? ARG_AT : ARG_NULL, w->moment[0][i], 0);
         if (w->moment[1][i])
             push_at(call, w->moment[1][i]);
-        push_number(call, (double)values(&p->parameters[i]));
+        push_number(call, (double)parameter_values(&p->parameters[i]));
         push(call, ARG_LINK, "h", 0);
         push(call, ARG_REAL, NULL, p->parameters[i].decay ? p->set.decay : 0);
         narrow_call(w, body, i);
@@ -764,7 +790,7 @@ static void initialise_body(Lowerer *w)
         Call *call = new_call(w, body,
                               q->deviation > 0 ? "pp_normal" : "pp_fill");
         push_at(call, master_of(w, i));
-        push_number(call, (double)values(q));
+        push_number(call, (double)parameter_values(q));
         if (q->deviation > 0)
             push(call, ARG_TEXT, q->name, 0);
         push(call, ARG_REAL, NULL, q->deviation > 0 ? q->deviation : q->fill);
@@ -791,6 +817,31 @@ static void save_body(Lowerer *w)
 
 /* ---- the pass ---- */
 
+static bool has_link(const Lowerer *w, char first)
+{
+    for (int i = 0; i < w->out->link_count; i++)
+        if (w->out->links[i].name[0] == first)
+            return true;
+    return false;
+}
+
+static void emulated_rank(Lowerer *w)
+{
+    for (int c = 0; c < w->p->chunk_count; c++)
+        if (w->p->chunks[c].rank == w->rank)
+            sleeping_bodies(w, c);
+    w->sent = number_messages(w, ACT_SEND_F, ACT_SEND_B);
+    w->received = number_messages(w, ACT_RECV_F, ACT_RECV_B);
+    phase_bodies(w);
+    const char *shape = text_format(w->p->arena, "[%d]", EMULATED_FLOATS);
+    section(w, "messages, all of one length");
+    if (has_link(w, 's'))
+        constant_named(w, "sent", 0, shape);
+    if (has_link(w, 'r'))
+        constant_named(w, "taken", EMULATED_FLOATS, shape);
+    w->out->block_constants = w->out->constant_count;
+}
+
 static void lower_rank(Program *p, int rank, int *slots)
 {
     size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count +
@@ -815,6 +866,10 @@ static void lower_rank(Program *p, int rank, int *slots)
             p->arena, sizeof *w.moment[i] * (size_t)(p->parameter_count + 1));
     w.master = arena_take(p->arena,
                           sizeof *w.master * (size_t)(p->parameter_count + 1));
+    if (p->emulate) {
+        emulated_rank(&w);
+        return;
+    }
     const Block *scratch = lasting(&w, BLOCK_SCRATCH, -1);
     name_blocks(&w);
     w.out->block_constants = w.out->constant_count;

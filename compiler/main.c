@@ -71,17 +71,44 @@ static bool prepare_emulation(Program *p)
     return true;
 }
 
+enum { MOST_OTHERS = 32 };
+
+/* The same file under other schedules, for a page that switches between them:
+ * those named, or all that accept the file's stages and chunks. */
+static int other_plans(Program *p, const char *list, Program **others)
+{
+    bool all = list && strcmp(list, "all") == 0;
+    int count = 0;
+    for (int i = 0; list && i < schedule_count && count < MOST_OTHERS; i++) {
+        const char *name = schedules[i]->name, *at = strstr(list, name);
+        if (schedules[i] == p->set.schedule || (!all && !at))
+            continue;
+        const char *setting = text_format(p->arena, "schedule=%s", name);
+        Replan other = replan(p, &setting, 1);
+        if (!other.refused_by)
+            others[count++] = other.p;
+        else
+            close_replan(&other);
+    }
+    return count;
+}
+
 static int finish_inspect(Program *p, const Options *o)
 {
+    Program *others[MOST_OTHERS];
     bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     if (o->measured && !measured(p, o->measured))
         return 1;
     if (o->measured && o->output)
         return !picture_measured(p, o->output);
     if (o->output)
-        return !picture(
-            p, o->output,
-            &(Look){.arrows = o->arrows, .comms = o->comms, .all = o->all});
+        return !picture(p, o->output,
+                        &(Look){.arrows = o->arrows,
+                                .comms = o->comms,
+                                .all = o->all,
+                                .others = others,
+                                .other_count = other_plans(
+                                    p, o->compare.schedules, others)});
     if (o->ops)
         op_table(p, stdout);
     else if (o->measured)

@@ -130,16 +130,11 @@ static void place_inside(Program *p, int c)
 
 /* ---- blocks ---- */
 
-static size_t cell(const Program *p, int chunk, int micro)
-{
-    return (size_t)micro * (size_t)p->chunk_count + (size_t)chunk;
-}
-
 static int *index_of(const Program *p, BlockKind kind, int chunk, int micro)
 {
     size_t cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
     return &p->block_index[(size_t)(kind - BLOCK_KEEP) * cells +
-                           cell(p, chunk, micro)];
+                           cell_of(p, chunk, micro)];
 }
 
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro)
@@ -173,7 +168,7 @@ static void lives_until(Program *p, int block, int last)
 
 static int entry_of(const Planner *n, ActionKind kind, int chunk, int micro)
 {
-    return n->entry[kind][cell(n->p, chunk, micro)];
+    return n->entry[kind][cell_of(n->p, chunk, micro)];
 }
 
 static void index_entries(Planner *n)
@@ -188,7 +183,7 @@ static void index_entries(Planner *n)
     for (int r = 0; r < p->ranks; r++)
         for (int i = 0; i < p->lists[r].count; i++)
             if (p->lists[r].at[i].kind < ACT_REDUCE)
-                n->entry[p->lists[r].at[i].kind][cell(
+                n->entry[p->lists[r].at[i].kind][cell_of(
                     p, p->lists[r].at[i].chunk, p->lists[r].at[i].micro)] = i;
 }
 
@@ -294,11 +289,6 @@ int parameter_home(const Program *p, int rank, int parameter)
     return -1;
 }
 
-static size_t values(const Parameter *q)
-{
-    return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
-}
-
 static bool owns(const Program *p, int rank, const Parameter *q)
 {
     for (int c = rank; c < p->chunk_count; c++)
@@ -317,15 +307,16 @@ static void lasting_blocks(Program *p, int rank, int end)
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]) && parameter_home(p, rank, i) < 0)
             add_block(p, BLOCK_PARAMETER, rank, i, -1,
-                      dtype_floats(p, values(&p->parameters[i])), 0, end);
+                      dtype_floats(p, parameter_values(&p->parameters[i])), 0,
+                      end);
     int homes = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]))
-            add_block(p, BLOCK_GRADIENT, rank, i, -1, values(&p->parameters[i]),
-                      0, end);
+            add_block(p, BLOCK_GRADIENT, rank, i, -1,
+                      parameter_values(&p->parameters[i]), 0, end);
     for (int i = first; i < homes; i++) {
         int parameter = p->blocks[i].chunk;
-        size_t floats = values(&p->parameters[parameter]);
+        size_t floats = parameter_values(&p->parameters[parameter]);
         if (p->set.dtype != DTYPE_F32)
             add_block(p, BLOCK_MASTER, rank, parameter, -1, floats, 0, end);
         if (momentum)
@@ -356,8 +347,37 @@ static void lasting_blocks(Program *p, int rank, int end)
 
 /* ---- the pass ---- */
 
+/* A backward in two parts is proved and timed, which is shown, but no program
+ * comes of it. */
+static bool backward_is_whole(Program *p)
+{
+    enum { SHOWN = 16 };  // ranks
+    bool whole = true;
+    for (int r = 0; r < p->ranks; r++)
+        for (int i = 0; i < p->lists[r].count; i++)
+            whole &= p->lists[r].at[i].kind != ACT_I &&
+                     p->lists[r].at[i].kind != ACT_W;
+    if (whole)
+        return true;
+    error_at(p, p->set.schedule_at,
+             "split backward (I, W) cannot be compiled yet");
+    fprintf(p->diagnostics,
+            "  the order itself is proved: makespan %g, bubble %.2f %%; "
+            "peak chunks of each rank:",
+            p->makespan, 100 * bubble_of(p));
+    for (int r = 0; r < p->ranks && r < SHOWN; r++)
+        fprintf(p->diagnostics, " %d", peak_copies(p, r));
+    fputc('\n', p->diagnostics);
+    if (p->ranks <= SHOWN)
+        timeline(p, p->diagnostics, "", -1, false, 1);
+    help(p, "write B for each I, and leave each W out");
+    return false;
+}
+
 bool memory(Program *p)
 {
+    if (!backward_is_whole(p))
+        return false;
     Planner n = {.p = p, .microbatches = (int)p->set.microbatches.value};
     size_t cells = (size_t)n.microbatches * (size_t)p->chunk_count;
     size_t ranks = (size_t)p->ranks;

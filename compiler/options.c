@@ -243,9 +243,9 @@ static const char *study_complaint(const Options *o)
         return "--stages, --virtual, --microbatches, --csv and --json belong "
                "to `pipec compare`, not to `%s`";
     if (c->schedules && o->command != COMMAND_COMPARE &&
-        o->command != COMMAND_DIFF)
-        return "--schedule belongs to compare and diff, not to `%s`; -D "
-               "schedule=NAME sets one";
+        o->command != COMMAND_DIFF && o->command != COMMAND_INSPECT)
+        return "--schedule belongs to compare, diff and inspect, not to `%s`; "
+               "-D schedule=NAME sets one";
     if (c->csv && c->json)
         return "`%s` writes --csv or --json, not both";
     if (o->command == COMMAND_EXPLAIN && !o->second)

@@ -115,6 +115,19 @@ static void fill_chunk(Program *p, int c, int first_layer, int size)
     count_work(p, chunk);
 }
 
+int chunk_of_layer(const Program *p, int layer)
+{
+    int c = 0;
+    while (p->chunks[c].first_layer + p->chunks[c].layer_count <= layer)
+        c++;
+    return c;
+}
+
+size_t parameter_values(const Parameter *q)
+{
+    return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
+}
+
 bool partition(Program *p)
 {
     p->ranks = (int)p->set.stages.value;

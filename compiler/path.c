@@ -18,11 +18,6 @@
 
 #include <string.h>
 
-static size_t cell(const Program *p, int chunk, int micro)
-{
-    return (size_t)micro * (size_t)p->chunk_count + (size_t)chunk;
-}
-
 const Action *action_of(const Path *g, int node)
 {
     return &g->p->lists[g->nodes[node].rank].at[g->nodes[node].index];
@@ -30,7 +25,7 @@ const Action *action_of(const Path *g, int node)
 
 static int *index_table(Program *p)
 {
-    size_t cells = cell(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
     int *table = arena_take(p->arena, sizeof *table * cells);
     memset(table, -1, sizeof *table * cells);
     return table;
@@ -46,7 +41,7 @@ static int giver(const Path *g, int *const *at, Action a, int *boundary)
     *boundary = -1;
     if (a.kind == ACT_W || other < 0 || other >= p->chunk_count)
         return -1;
-    size_t from = cell(p, other, a.micro);
+    size_t from = cell_of(p, other, a.micro);
     if (p->chunks[other].rank != p->chunks[a.chunk].rank) {
         *boundary = back ? other : a.chunk;
         return at[back ? ACT_SEND_B : ACT_SEND_F][from];
@@ -79,8 +74,8 @@ Path find_path(Program *p)
             node->data = giver(&g, at, a, &node->boundary);
         if (a.kind == ACT_TAKE_F || a.kind == ACT_TAKE_B)
             node->post = at[a.kind == ACT_TAKE_F ? ACT_RECV_F : ACT_RECV_B]
-                           [cell(p, a.chunk, a.micro)];
-        at[a.kind][cell(p, a.chunk, a.micro)] = last[place.rank] = g.count++;
+                           [cell_of(p, a.chunk, a.micro)];
+        at[a.kind][cell_of(p, a.chunk, a.micro)] = last[place.rank] = g.count++;
     }
     for (int kind = ACT_F; kind <= ACT_W; kind++)
         g.at[kind] = at[kind];
@@ -186,5 +181,5 @@ int find_action(const Path *g, ActionKind kind, int chunk, int micro)
     if (chunk < 0 || chunk >= p->chunk_count || micro < 0 ||
         micro >= (int)p->set.microbatches.value || kind > ACT_W)
         return -1;
-    return g->at[kind][cell(p, chunk, micro)];
+    return g->at[kind][cell_of(p, chunk, micro)];
 }

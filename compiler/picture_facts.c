@@ -10,11 +10,6 @@
 
 #include <string.h>
 
-static size_t cell(const Program *p, int chunk, int micro)
-{
-    return (size_t)micro * (size_t)p->chunk_count + (size_t)chunk;
-}
-
 static Action action_at(const Picture *k, Place at)
 {
     return k->p->lists[at.rank].at[at.index];
@@ -29,7 +24,7 @@ Place place_of(const Picture *k, ActionKind kind, int chunk, int micro)
 {
     if (chunk < 0 || chunk >= k->p->chunk_count)
         return no_place();
-    int index = k->entry[kind][cell(k->p, chunk, micro)];
+    int index = k->entry[kind][cell_of(k->p, chunk, micro)];
     return index < 0 ? no_place() : (Place){k->p->chunks[chunk].rank, index};
 }
 
@@ -219,7 +214,7 @@ static void fill_curves(Picture *k)
 static void index_entries(Picture *k)
 {
     Program *p = k->p;
-    size_t cells = cell(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
     for (int kind = 0; kind < ACT_REDUCE; kind++) {
         k->entry[kind] = arena_take(p->arena, sizeof(int) * (cells + 1));
         memset(k->entry[kind], -1, sizeof(int) * cells);
@@ -228,7 +223,7 @@ static void index_entries(Picture *k)
         for (int i = 0; i < p->lists[r].count; i++) {
             Action a = p->lists[r].at[i];
             if (a.kind < ACT_REDUCE)
-                k->entry[a.kind][cell(p, a.chunk, a.micro)] = i;
+                k->entry[a.kind][cell_of(p, a.chunk, a.micro)] = i;
             if (a.kind <= ACT_W)
                 k->used[a.kind] = true;
         }

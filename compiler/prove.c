@@ -79,13 +79,14 @@ static Action at(const Prover *v, int rank, int index)
 
 static size_t cell(const Prover *v, int chunk, int micro)
 {
-    return (size_t)micro * (size_t)v->p->chunk_count + (size_t)chunk;
+    return cell_of(v->p, chunk, micro);
 }
 
 static bool wrong(Prover *v, int rank, int index, const char *why)
 {
-    error_plain(v->p, "rank %d, action %d: %s: %s", rank, index,
-                action_text(v->p, at(v, rank, index)), why);
+    error_plain(v->p, "rank %d, action %d: %s%s: %s", rank, index,
+                action_text(v->p, at(v, rank, index)),
+                cell_of_action(v->p, rank, index), why);
     return false;
 }
 
@@ -254,9 +255,13 @@ static bool adds_in_order(Prover *v, int rank, int index, int *last)
     Action a = at(v, rank, index);
     if (a.kind != ACT_B && a.kind != ACT_W)
         return true;
-    if (a.micro < last[a.chunk])
-        return wrong(v, rank, index,
-                     "adds its gradient after that of a later micro-batch");
+    if (a.micro < last[a.chunk]) {
+        wrong(v, rank, index,
+              "adds its gradient after that of a later micro-batch");
+        help(v->p, "a chunk's backwards run in the order of the micro-batches: "
+                   "that makes all schedules agree to the bit");
+        return false;
+    }
     last[a.chunk] = a.micro;
     return true;
 }
@@ -372,9 +377,7 @@ static bool owners_come(Prover *v)
     Program *p = v->p;
     for (int t = 0; t < p->tie_count; t++) {
         for (int u = 0; u < p->ties[t].use_count; u++) {
-            int layer = p->parameters[p->ties[t].uses[u]].layer, c = 0;
-            while (p->chunks[c].first_layer + p->chunks[c].layer_count <= layer)
-                c++;
+            int c = chunk_of_layer(p, p->parameters[p->ties[t].uses[u]].layer);
             const List *list = &p->lists[p->chunks[c].rank];
             int i = 0;
             while (i < list->count &&
@@ -649,7 +652,9 @@ static const char *next_compute(Prover *v, int rank)
 {
     for (int i = v->next[rank]; i < v->p->lists[rank].count; i++)
         if (is_compute(at(v, rank, i).kind))
-            return action_text(v->p, at(v, rank, i));
+            return text_format(v->p->arena, "%s%s",
+                               action_text(v->p, at(v, rank, i)),
+                               cell_of_action(v->p, rank, i));
     return "the end of the step";
 }
 
@@ -677,8 +682,10 @@ static bool print_circle(Prover *v)
                 missing_message(v, rank));
         rank = other;
     } while (rank != first);
-    help(p, "these orders contradict each other; change the schedule's "
-            "options, or choose another schedule");
+    help(p,
+         "these orders contradict each other; change %s, or choose another "
+         "schedule",
+         p->cells ? "them" : "the schedule's options");
     return false;
 }
 

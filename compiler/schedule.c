@@ -1,7 +1,8 @@
 /* schedule.c: chunks -> compute order per rank.
  *
- * Reads: set, ranks. Writes: order. Guarantees: nothing yet; `prove` does.
- * The orders themselves are in schedules/, one file each. */
+ * Reads: set, ranks. Writes: order, cells. Guarantees: nothing yet; `prove` does.
+ * The orders themselves are in schedules/, one file each, or come from a file of
+ * the user: exchange.c. */
 #include "compile.h"
 
 #include <string.h>
@@ -73,6 +74,9 @@ bool schedule(Program *p)
         return false;
     }
     p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
+    p->cells = NULL;
+    if (!p->set.schedule->order)
+        return import_order(p);
     for (int r = 0; r < p->ranks; r++)
         p->set.schedule->order(p, r);
     return true;

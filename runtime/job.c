@@ -21,9 +21,10 @@
 Job pp_job;
 
 static struct {
-    int64_t begin;    // of the action that runs
-    int64_t blocked;  // pp_job.blocked at that time
-    uint64_t dice;    // state of --delay
+    const char *action;  // that runs
+    int64_t begin;       // of the action that runs
+    int64_t blocked;     // pp_job.blocked at that time
+    uint64_t dice;       // state of --delay
 } local;
 
 /* ---- failure ---- */
@@ -158,6 +159,7 @@ static void describe(void)
     snprintf(control->schedule, sizeof control->schedule, "%s", plan->schedule);
     control->steps = plan->steps;
     control->bubble = plan->bubble;
+    control->makespan = plan->emulated;
 }
 
 float *pp_start(const PpJob *job, int argc, char **argv)
@@ -278,6 +280,7 @@ void pp_begin(const char *action, int micro)
     pp_delay();
     snprintf(self->action, sizeof self->action, "%s", action);
     self->micro = micro;
+    local.action = action;
     atomic_store_explicit(&self->computing, 1, memory_order_release);
     local.blocked = pp_job.blocked;
     local.begin = now_ns();
@@ -290,8 +293,27 @@ void pp_end(void)
     int64_t end = now_ns();
     pp_job.record.busy += end - local.begin - (pp_job.blocked - local.blocked);
     pp_job.record.end = end;
+    pp_note_event(EVENT_COMPUTE, local.action, pp_job.self->micro, -1,
+                  local.begin, end);
     atomic_store_explicit(&pp_job.self->computing, 0, memory_order_release);
     atomic_fetch_add_explicit(&pp_job.self->progress, 1, memory_order_relaxed);
+}
+
+/* The pages are there since the start; strncpy stops at the name's end and
+ * clears the rest. */
+void pp_note_event(EventKind kind, const char *name, int micro, int peer,
+                   int64_t begin, int64_t end)
+{
+    if (pp_job.event == pp_job.event_end)
+        return;
+    Event *event = pp_job.event++;
+    event->begin = begin;
+    event->end = end;
+    event->step = pp_job.step;
+    event->micro = micro;
+    event->peer = peer;
+    event->kind = kind;
+    strncpy(event->name, name, sizeof event->name - 1);
 }
 
 void pp_add_losses(const float *losses, int microbatches)

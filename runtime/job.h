@@ -21,6 +21,8 @@ typedef struct Job {
     Control *control;               // shared with the launcher; private memory if alone
     RankRecord *self;               // control->records[rank]
     StepRecord record;              // of the step that runs
+    Event *event, *event_end;       // --trace: room for the rest of the step; NULL: none
+    int64_t clock;                  // emulation: model time, as in pp.h
 } Job;
 
 extern Job pp_job;
@@ -31,6 +33,14 @@ uint64_t pp_splitmix64(uint64_t x);
 
 void pp_add_losses(const float *losses, int microbatches);  // into the record of the step
 float pp_rate_at(int step, float rate, int warmup, float floor);
+
+/* Room for one more event of this step? Then the two take 25 ns each. */
+static inline int64_t pp_event_time(void)
+{
+    return pp_job.event < pp_job.event_end ? now_ns() : 0;
+}
+void pp_note_event(EventKind kind, const char *name, int micro, int peer, int64_t begin,
+                   int64_t end);    // nothing where there is no room
 
 /* the device (cpu/host.c, cuda/host.cu), and its pp_device_start */
 void pp_begin_step(void);           // pp_job.step is about to run
@@ -48,7 +58,7 @@ void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what, 
 
 /* the transport (local/local.c) */
 float *pp_join(void);               // waits for all ranks; the arena
-void pp_mark_step(void);            // the ordinals of pp_wait count from here
+void pp_mark_step(void);            // the ordinals of pp_wait and the events count from here
 void pp_meet_all(const char *what); // barrier of all ranks
 
 /* data.c, save.c */

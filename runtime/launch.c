@@ -44,7 +44,7 @@ typedef struct Job {
     char **options;  // handed on to every rank
     int option_count;
     int quiet;
-    const char *losses;  // file, or NULL
+    const char *losses, *trace;  // files, or NULL
     int fd;
     Control *control;
     Rank *rank;  // [ranks]
@@ -73,8 +73,9 @@ static _Noreturn void die(int status, const char *format, ...)
 static void print_usage(FILE *out)
 {
     fputs("usage: pprun [options] N PREFIX      starts PREFIX0 .. PREFIX<N-1>\n"
-          "  --losses FILE one line `step loss norm` for each step, "
-          "exact\n" RANK_OPTIONS,
+          "  --losses FILE one line `step loss norm` for each step, exact\n"
+          "  --trace FILE  begin and end of every action: .json or "
+          ".trace\n" RANK_OPTIONS,
           out);
 }
 
@@ -177,11 +178,18 @@ static void parse_arguments(Job *job, int argc, char **argv)
             job->losses = argv[++i];
         else if (!strcmp(argv[i], "--losses"))
             die(2, "--losses needs the name of a file");
+        else if (!strcmp(argv[i], "--trace") && i + 1 < argc - 2)
+            job->trace = argv[++i];
+        else if (!strcmp(argv[i], "--trace"))
+            die(2, "--trace needs the name of a file");
         else
             job->options[job->option_count++] = argv[i];
         if (!strcmp(argv[i], "--quiet"))
             job->quiet = 1;
     }
+    if (job->trace && !is_trace_name(job->trace))
+        die(2, "--trace writes a file that ends in .json or .trace, not `%s`",
+            job->trace);
 }
 
 static char *program_of(const Job *job, int rank)
@@ -217,6 +225,7 @@ static void make_control(Job *job)
     job->control = memory;
     job->control->magic = CONTROL_MAGIC;
     job->control->ranks = job->ranks;
+    job->control->trace = job->trace != NULL;
     atomic_store(&job->control->gate, gate_of(0, UINT32_MAX));
 }
 
@@ -536,6 +545,7 @@ static int supervise(Job *job)
     }
     progress_read(&job->progress, job->control);
     progress_end(&job->progress, job->control);
+    progress_trace(&job->progress, job->control, job->fd);
     return 0;
 }
 
@@ -545,7 +555,7 @@ int main(int argc, char **argv)
     parse_arguments(&job, argc, argv);
     check_programs(&job);
     make_control(&job);
-    progress_start(&job.progress, job.quiet, job.losses);
+    progress_start(&job.progress, job.quiet, job.losses, job.trace);
     catch_signals();
     start_ranks(&job);
     return supervise(&job);

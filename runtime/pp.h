@@ -46,6 +46,7 @@ typedef struct PpJob {
     int steps;                  // --steps replaces it
     int parameters;             // of the whole model: length of the vector of squares
     int depth;                  // most messages on one queue in one step
+    int actions;                // computes, messages and waits of one step; --trace keeps room for them
     size_t arena;               // bytes
     uint64_t seed;              // --seed replaces it
     double bubble;              // predicted idle share of the makespan, 0 .. 1
@@ -55,6 +56,7 @@ typedef struct PpJob {
     const PpQueue *queues;
     int queue_count;
     size_t message, reduce;
+    double emulated;            // an emulation: ns that the plan gives a step; else 0
 } PpJob;
 
 float *pp_start(const PpJob *job, int argc, char **argv);   // the arena, zeroed, 64-byte aligned
@@ -90,6 +92,17 @@ void pp_take(const PpLink *link, int micro, int arrived);
 /* Blocks until the peer has taken `taken` messages (1-based) of this step from
  * this rank. */
 void pp_wait(const PpLink *link, int micro, int taken);
+
+/* ---- emulation: kernels that only take time ----
+ *
+ * Each rank has a clock of model time: where its last action ended by the plan.
+ * pp_sleep moves it on by the length of the action and sleeps until then, so a
+ * process that wakes late is not late ever after. A message carries the
+ * sender's clock; pp_recv and pp_wait move the clock of whoever waits for it,
+ * pp_recv_late to `latency` ns after the message was sent: a link that is slow
+ * while both of its ends are free. A step begins on all ranks at one time. */
+void pp_sleep(int64_t nanoseconds);
+void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency);
 
 /* ---- collectives: every owner calls, in the same order ---- */
 

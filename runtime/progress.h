@@ -9,12 +9,15 @@
 typedef struct Progress {
     int quiet, terminal;
     FILE *losses;                   // --losses, or NULL
+    FILE *trace;                    // --trace, or NULL
+    int trace_json;                 // its form: Chrome events, else a line for each action
     int steps;                      // read from all ranks
     int stop;                       // > 0: asked to stop after this step
     int64_t first, last;            // ns: begin of the first step, end of the last
     int64_t second;                 // ns: end of the first step; later steps are typical
     int has_loss;                   // some rank has told one
     double loss, norm;              // of the last step; norm NaN: none
+    double span;                    // ns: sum over the same steps of last end - first begin; the first's if alone
     double bubble;                  // sum of the measured shares of all steps but the first
     int shown;                      // steps at the last line
     int64_t shown_at;               // ns: end of that step
@@ -22,9 +25,12 @@ typedef struct Progress {
     int open_line;                  // a terminal: the line waits to be rewritten
 } Progress;
 
-void progress_start(Progress *progress, int quiet, const char *losses);
+void progress_start(Progress *progress, int quiet, const char *losses, const char *trace);
 void progress_read(Progress *progress, Control *control);   // shows the steps that all have done
 void progress_break(Progress *progress);                        // before anything else is printed
 void progress_end(Progress *progress, const Control *control);  // the summary
+/* Writes the events that the ranks have left in the file of the shared memory. */
+void progress_trace(Progress *progress, const Control *control, int fd);
+int is_trace_name(const char *path);                            // by its ending
 
 #endif

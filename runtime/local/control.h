@@ -6,7 +6,11 @@
  *
  *      Control | records[ranks] || squares[parameters] | meets[from][to] | offsets[rank][uses] |
  *     |<- launcher and ranks -->|| queues[from][to]    | arena of rank 0 | arena of rank 1 | ...
- *                               ||<- ranks alone; begins at a page, found by local.c: lay_out ->|
+ *                               || events of rank 0    | events of rank 1 | ...
+ *                               ||<- ranks alone; begins at a page, found by shared.c: lay_out ->|
+ *
+ * Only the events, which are there under --trace, are read by the launcher, when
+ * all ranks have left.
  *
  *     a queue, from rank 0 to rank 1, of a ring of 4, after three sends and one receive:
  *         sent 3  taken 1  ring [ - | where, length | where, length | - ]   (places: in arena 0)
@@ -30,10 +34,11 @@
 #include <unistd.h>
 
 enum {
-    CONTROL_MAGIC = 0x70703031,     // "pp01": launcher and ranks are of one version
+    CONTROL_MAGIC = 0x70703032,     // "pp02": launcher and ranks are of one version
     TEXT = 48,                      // bytes of a name in a report
     STEP_RING = 64,                 // steps that a rank keeps for the launcher
     STEP_LEAD = 60,                 // a rank waits when the launcher is so many steps behind
+    EVENT_NAME = 16,                // bytes of an event's name
 };
 
 typedef struct Counter {            // a cache line each: writers of two counters never meet
@@ -51,6 +56,15 @@ typedef struct StepRecord {         // one finished step of one rank; times in n
     int64_t begin, end;             // of the first and last action; if none: of the report
 } StepRecord;
 
+typedef enum { EVENT_COMPUTE, EVENT_SEND, EVENT_RECV, EVENT_WAIT } EventKind;
+
+typedef struct Event {              // --trace: one action of one rank; times in ns of CLOCK_MONOTONIC
+    int64_t begin, end;
+    int step, micro, peer;          // step 0: this place was never written
+    EventKind kind;
+    char name[EVENT_NAME];          // "2F"; of a message that of its link, "2RECV_F"
+} Event;
+
 typedef enum {
     NOT_WAITING,
     WAIT_MESSAGE,                   // for `waiting` from `peer`
@@ -65,6 +79,8 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
     uint32_t depth, parameters;     //     messages per queue and step, length of squares
     int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
     int numbers;                    // 1: they are not tokens
+    uint32_t actions, kept;         // --trace: events of one step, steps that are kept
+    uint64_t events;                // where they begin in the file: step s at (s - 1) % kept * actions
 
     atomic_int step;                // that runs, from 1
     atomic_int computing;           // inside `action`; else between it and the next
@@ -73,6 +89,8 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
     atomic_int waiting;             // Waiting
     char waiting_for[TEXT];
     int waiting_micro, peer;
+    int64_t clock;                  // emulation: this rank's model time at the last meeting
+    int64_t late;                   // the most ns by which an action has ended behind its model time
 
     atomic_uint progress;           // grows with everything that is done; standing still is a stall
     atomic_int finished;            // left by pp_finish
@@ -85,6 +103,8 @@ typedef struct Control {
     char name[TEXT], schedule[TEXT];    // of the job; from rank 0, as are the next two
     int steps;
     double bubble;                  // planned, 0 .. 1
+    double makespan;                // planned, ns: of an emulation alone, else 0
+    int trace;                      // 1: the launcher wants events
     Counter arrived;                // ranks whose needs are known
     Counter grown;                  // 1: the file has its full length
     Counter reported;               // steps that the launcher has read from all ranks

@@ -8,7 +8,10 @@
  *
  * Every collective is two meetings of its members around a part that each does
  * alone; a meeting is one counter per ordered pair, so groups may overlap and
- * there is no limit on their number. */
+ * there is no limit on their number.
+ *
+ * Under --trace every call of a message leaves an event. In an emulation (pp.h)
+ * messages carry model time both ways. */
 #include "shared.h"
 
 #include <math.h>
@@ -16,7 +19,11 @@
 
 #include "../fail.h"
 
-enum { BLOCK = 1024 };  // floats summed at a time; they stay in the first cache
+enum {
+    BLOCK = 1024,      // floats summed at a time; they stay in the first cache
+    EVENTS = 1 << 19,  // most that a rank keeps: 24 MiB
+    LEAD = 5000000,    // emulation: ns from the last rank's arrival to the step
+};
 
 static struct {
     uint32_t *first;  // [ranks]: messages sent to each rank before this step
@@ -24,10 +31,23 @@ static struct {
     int *uses;        // [ranks]: their uses found so far
     float **parts;  // [USES]: the gradients of the tie at hand, in layer order
     float **sums;   // [ranks]: grads[0] of each owner
+    Event *events;  // the ring of the last steps'; NULL without --trace
 } own;
+
+/* As many of the last steps as there is room for. */
+static void ask_for_events(void)
+{
+    const PpJob *plan = &pp_job.plan;
+    if (!pp_job.control->trace || plan->actions <= 0 || plan->steps <= 0)
+        return;
+    int most = EVENTS / plan->actions > 1 ? EVENTS / plan->actions : 1;
+    pp_job.self->actions = (uint32_t)plan->actions;
+    pp_job.self->kept = (uint32_t)(plan->steps < most ? plan->steps : most);
+}
 
 float *pp_join(void)
 {
+    ask_for_events();
     float *arena = pp_join_region(pp_job.plan.arena);
     size_t ranks = (size_t)pp_shared.ranks;
     own.first = pp_allocate(ranks, sizeof *own.first);
@@ -35,6 +55,7 @@ float *pp_join(void)
     own.uses = pp_allocate(ranks, sizeof *own.uses);
     own.parts = pp_allocate(USES, sizeof *own.parts);
     own.sums = pp_allocate(ranks, sizeof *own.sums);
+    own.events = pp_event_room();
     return arena;
 }
 
@@ -50,46 +71,94 @@ static uint32_t now(Counter *own)  // of a counter that only this rank raises
     return atomic_load_explicit(&own->value, memory_order_relaxed);
 }
 
+/* Every rank takes the latest clock of all, and a little more than it takes to
+ * meet: then none is late. */
+static void start_together(void)
+{
+    pp_job.self->clock = now_ns();
+    pp_meet_all("the start of the step");
+    for (int i = 0; i < pp_shared.ranks; i++)
+        if (pp_job.control->records[i].clock > pp_job.clock)
+            pp_job.clock = pp_job.control->records[i].clock;
+    pp_meet_all("the start of the step");  // before a clock is written again
+    pp_sleep(LEAD);
+}
+
 void pp_mark_step(void)
 {
+    const RankRecord *self = pp_job.self;
     for (int i = 0; i < pp_shared.ranks; i++)
         own.first[i] = now(&pp_queue(pp_shared.rank, i)->sent);
+    if (own.events) {
+        uint32_t at = (uint32_t)(pp_job.step - 1) % self->kept * self->actions;
+        pp_job.event = own.events + at;
+        pp_job.event_end = pp_job.event + self->actions;
+    }
+    if (pp_job.plan.emulated > 0)
+        start_together();
+}
+
+/* An emulation: what this rank waited for was there at `time`. */
+static void move_clock(int64_t time)
+{
+    if (pp_job.plan.emulated > 0 && time > pp_job.clock) {
+        pp_job.clock = time;
+        pp_sleep(0);
+    }
 }
 
 void pp_send(const PpLink *link, int micro, const float *from)
 {
     pp_delay();
+    int64_t begin = pp_event_time();
     Queue *q = pp_queue(pp_shared.rank, link->peer);
     uint32_t k = now(&q->sent);
     /* One step never fills a ring; several steps can, when no buffer is reused
      * in between. */
     pp_await(&q->taken, k + 1 - pp_shared.ring, WAIT_TAKEN, link->name, micro,
              link->peer);
-    q->ring[k % pp_shared.ring] = (Message){place(from), link->floats};
+    q->ring[k % pp_shared.ring] = (Message){place(from), link->floats,
+                                            pp_job.clock, 0};
     raise_counter(&q->sent);
     pp_progress();
+    pp_note_event(EVENT_SEND, link->name, micro, link->peer, begin,
+                  pp_event_time());
 }
 
 void pp_recv(const PpLink *link, int micro, float *to)
 {
+    pp_recv_late(link, micro, to, 0);
+}
+
+void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency)
+{
     pp_delay();
+    int64_t begin = pp_event_time();
     Queue *q = pp_queue(link->peer, pp_shared.rank);
     uint32_t k = now(&q->taken);
     pp_await(&q->sent, k + 1, WAIT_MESSAGE, link->name, micro, link->peer);
-    Message message = q->ring[k % pp_shared.ring];
-    if (message.floats != link->floats)
+    Message *message = &q->ring[k % pp_shared.ring];
+    if (message->floats != link->floats)
         pp_fail("%s%d expects %zu floats, but rank %d sent %zu", link->name,
-                micro, link->floats, link->peer, (size_t)message.floats);
-    memcpy(to, pp_shared.region + message.where, link->floats * sizeof *to);
+                micro, link->floats, link->peer, (size_t)message->floats);
+    move_clock(message->sent + latency);
+    memcpy(to, pp_shared.region + message->where, link->floats * sizeof *to);
+    message->taken = pp_job.clock;
     raise_counter(&q->taken);
     pp_progress();
+    pp_note_event(EVENT_RECV, link->name, micro, link->peer, begin,
+                  pp_event_time());
 }
 
 void pp_wait(const PpLink *link, int micro, int taken)
 {
+    int64_t begin = pp_event_time();
     Queue *q = pp_queue(pp_shared.rank, link->peer);
-    pp_await(&q->taken, own.first[link->peer] + (uint32_t)taken, WAIT_TAKEN,
-             link->name, micro, link->peer);
+    uint32_t count = own.first[link->peer] + (uint32_t)taken;
+    pp_await(&q->taken, count, WAIT_TAKEN, link->name, micro, link->peer);
+    move_clock(q->ring[(count - 1) % pp_shared.ring].taken);
+    pp_note_event(EVENT_WAIT, link->name, micro, link->peer, begin,
+                  pp_event_time());
 }
 
 /* ---- collectives ---- */

@@ -179,6 +179,11 @@ static size_t lay_out(size_t places[4])
         pp_shared.arenas[i] = at;
         at += records[i].arena;
     }
+    for (size_t i = 0; i < ranks; i++) {
+        at = round_up(at, PAGE);
+        pp_shared.events[i] = at;
+        at += (size_t)records[i].actions * records[i].kept * sizeof(Event);
+    }
     return round_up(at, PAGE);
 }
 
@@ -227,6 +232,7 @@ void *pp_join_region(size_t bytes)
     Control *control = pp_job.control;
     size_t ranks = (size_t)pp_shared.ranks;
     pp_shared.arenas = pp_allocate(ranks, sizeof *pp_shared.arenas);
+    pp_shared.events = pp_allocate(ranks, sizeof *pp_shared.events);
     pp_shared.met = pp_allocate(ranks, sizeof *pp_shared.met);
     pp_shared.everyone = pp_allocate(ranks, sizeof *pp_shared.everyone);
     for (int i = 0; i < pp_shared.ranks; i++)
@@ -248,9 +254,18 @@ void *pp_join_region(size_t bytes)
     pp_shared.meets = (Counter *)(pp_shared.region + places[1]);
     pp_shared.offsets = (uint64_t *)(pp_shared.region + places[2]);
     pp_shared.queues = pp_shared.region + places[3];
+    pp_job.self->events = from + pp_shared.events[pp_shared.rank];
     if (pp_shared.fd >= 0)
         close(pp_shared.fd);
     return pp_shared.region + pp_shared.arenas[pp_shared.rank];
+}
+
+Event *pp_event_room(void)
+{
+    const RankRecord *self = pp_job.self;
+    char *room = pp_shared.region + pp_shared.events[pp_shared.rank];
+    memset(room, 0, (size_t)self->actions * self->kept * sizeof(Event));
+    return self->actions ? (Event *)room : NULL;
 }
 
 /* ---- meetings ---- */

@@ -9,6 +9,7 @@ enum { USES = 4096 };  // most uses of one tied parameter
 
 typedef struct Message {
     uint64_t where, floats;  // in the region; length
+    int64_t sent, taken;     // emulation: clock of the sender, of the receiver
 } Message;
 
 typedef struct Queue {  // from one rank to another
@@ -28,6 +29,7 @@ typedef struct Shared {
     size_t length;      // of the region
     uint32_t ring;   // messages; a power of two, so that it divides 2^32
     size_t *arenas;  // [ranks]: where they begin in the region
+    size_t *events;  // [ranks]: the same of their events
     uint32_t *met;   // [ranks]: meetings with each rank so far
     int *everyone;   // 0, 1, .. ranks - 1
 } Shared;
@@ -36,6 +38,9 @@ extern Shared pp_shared;
 
 /* Says what this rank needs and waits for all; its own part of the region. */
 void *pp_join_region(size_t bytes);
+/* The room for this rank's events, kept * actions of them, written once so that
+ * no page is missing later; NULL without --trace. */
+Event *pp_event_room(void);
 /* Returns when every member has called it as often as this rank has for it. */
 void pp_meet(const int *members, int count, const char *what);
 void *pp_allocate(size_t count, size_t size);  // zeroed

@@ -100,7 +100,7 @@ all ranges-and-defaults 'rows of tables'
 # ---- the man page ----
 
 bad=''
-words=$(for command in '' check inspect build run; do
+words=$(for command in '' check inspect compare explain diff build run; do
     # shellcheck disable=SC2086
     "$pipec" $command --help
 done | grep -oE '(^|[ [])--?[A-Za-z]+' | tr -d ' [' | sort -u)

@@ -109,7 +109,7 @@ for e in events:
         most[e['tid']] = max(most[e['tid']], e['args']['alive'])
 assert [str(most[r]) for r in range(ranks)] == peaks, 'the curve reaches what inspect says is alive'
 END
-peaks() { draw "$1" | awk '/^rank/ { on = 1; next } /^messages/ { on = 0 } on { print $NF }'; }
+peaks() { draw "$1" | awk '/^rank/ { on = 1; next } !/^ *[0-9]/ { on = 0 } on { print $NF }'; }
 if has python3; then
     # shellcheck disable=SC2046
     check trace-unit python3 trace.py unit.json 2 2 4 0 $(peaks "$here/unit.pipe")

@@ -1,0 +1,719 @@
+/* exchange.c: the order of a file that PyTorch's pipelining has written, or that
+ * picture_csv.c has: `schedule from "x.csv"`.
+ *
+ * Reads: set, chunks, ranks. Writes: order, cells. Guarantees: every micro-batch
+ * passes every chunk once, on the rank that has it; the rest is for `prove`.
+ *
+ *     0F0,0F1,,0B0,0B1            row i is rank i; an empty cell is idle time
+ *     1F0,1B0,(1F1;1B1)OVERLAP_F_B
+ *
+ * Columns mean nothing: a rank's order is all that is taken. SENDs and RECVs of
+ * the file must match each other, but `communicate` makes our own.
+ *
+ * Until late in 2024 B was the gradient of the input and BW the full backward.
+ * A file that has W but no I is read that way, which is said.
+ *
+ * The file is read twice by the same few functions: first to count what is in
+ * it and to find cells that are none, then to take the order. So a file of
+ * another size is refused before anything is as large as it claims to be. */
+#include "compile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    MOST_BYTES = 256 << 20,
+    CELL_SHOWN = 40,         // bytes of a cell that are printed
+    MOST_NUMBER = 999999999  // larger ones are all the same
+};
+
+enum { FULL = ACTION_KIND_COUNT, SHARD, GRADIENTS, KINDS };  // after ActionKind
+
+static const struct {
+    const char *text;
+    int kind;
+    bool micro;  // is a micro-batch behind it
+} words[] = {
+    {"F", ACT_F, true},           {"B", ACT_B, true},
+    {"I", ACT_I, true},           {"W", ACT_W, true},
+    {"BW", FULL, true},           {"SEND_F", ACT_SEND_F, true},
+    {"RECV_F", ACT_RECV_F, true}, {"SEND_B", ACT_SEND_B, true},
+    {"RECV_B", ACT_RECV_B, true}, {"UNSHARD", SHARD, false},
+    {"RESHARD", SHARD, false},    {"REDUCE_GRAD", GRADIENTS, false},
+};
+enum { WORDS = sizeof words / sizeof *words };
+
+typedef struct Cell {
+    int rank, number;  // number: from 1
+    const char *text;  // without spaces around it
+    int length;
+} Cell;
+
+typedef struct Found {  // one action of a cell
+    int kind, stage, micro;
+} Found;
+
+typedef enum {
+    SLOT_F,
+    SLOT_BACKWARD,
+    SLOT_W,
+    SLOT_SEND_F,
+    SLOT_RECV_F,
+    SLOT_SEND_B,
+    SLOT_RECV_B,
+    SLOTS
+} Slot;
+
+typedef struct Import {
+    Program *p;
+    const char *name;  // of the file, as it is printed
+    const char *text;
+    size_t length;
+    int rows, stages, micros;  // of the file
+    bool seen[KINDS];
+    bool old;          // the dialect in which B is I
+    int overlaps;      // cells
+    int *owner;        // [stage] rank + 1
+    int *owner_cell;   // [stage] number of the cell that said so
+    int *slot[SLOTS];  // [micro * stages + stage] number of the cell, or 0
+    List *messages;    // [rank] SENDs and RECVs, in the order of the row
+} Import;
+
+typedef bool (*Use)(Import *x, Cell cell, Found found);
+
+/* ---- words ---- */
+
+/* Whatever is in a file, only this much of it reaches a terminal. */
+static const char *shown(Program *p, const char *text, int length)
+{
+    int most = length < CELL_SHOWN ? length : CELL_SHOWN;
+    char *copy = text_copy(p->arena, text, (size_t)most);
+    for (int i = 0; i < most; i++)
+        if (copy[i] < ' ' || copy[i] > '~')
+            copy[i] = '?';
+    return most < length ? text_format(p->arena, "%s...", copy) : copy;
+}
+
+static const char *cell_place(Import *x, int rank, int number)
+{
+    return text_format(x->p->arena, "%s: rank %d (line %d), cell %d", x->name,
+                       rank, rank + 1, number);
+}
+
+static bool wrong_cell(Import *x, Cell cell, const char *why)
+{
+    error_at(x->p, x->p->set.schedule_at, "%s: `%s` %s",
+             cell_place(x, cell.rank, cell.number),
+             shown(x->p, cell.text, cell.length), why);
+    return false;
+}
+
+static const char *found_text(Import *x, Found f)
+{
+    return text_format(x->p->arena, "%d%s%d", f.stage, action_names[f.kind],
+                       f.micro);
+}
+
+static size_t place(const Import *x, int stage, int micro)
+{
+    return (size_t)micro * (size_t)x->p->chunk_count + (size_t)stage;
+}
+
+static Slot slot_of(int kind)
+{
+    switch (kind) {
+    case ACT_F: return SLOT_F;
+    case ACT_W: return SLOT_W;
+    case ACT_SEND_F: return SLOT_SEND_F;
+    case ACT_RECV_F: return SLOT_RECV_F;
+    case ACT_SEND_B: return SLOT_SEND_B;
+    case ACT_RECV_B: return SLOT_RECV_B;
+    default: return SLOT_BACKWARD;
+    }
+}
+
+/* ---- text -> cells ---- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Returns the digits that it used. */
+static int read_digits(const char *text, int length, int *value)
+{
+    int i = 0;
+    long number = 0;
+    for (; i < length && is_digit(text[i]); i++)
+        number = number > MOST_NUMBER ? number : 10 * number + text[i] - '0';
+    *value = number > MOST_NUMBER ? MOST_NUMBER : (int)number;
+    return i;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void strip(const char **text, int *length)
+{
+    while (*length && is_blank(**text)) {
+        (*text)++;
+        (*length)--;
+    }
+    while (*length && is_blank((*text)[*length - 1]))
+        (*length)--;
+}
+
+/* STAGE KIND [MICRO-BATCH], and nothing else. */
+static bool read_action(const char *text, int length, Found *found)
+{
+    int stage = read_digits(text, length, &found->stage), i = stage;
+    while (i < length && !is_digit(text[i]))
+        i++;
+    int digits = read_digits(text + i, length - i, &found->micro);
+    if (!stage || i + digits != length)
+        return false;
+    for (int w = 0; w < WORDS; w++) {
+        if ((int)strlen(words[w].text) != i - stage ||
+            memcmp(words[w].text, text + stage, (size_t)(i - stage)) != 0)
+            continue;
+        found->kind = words[w].kind;
+        return words[w].micro == (digits > 0);
+    }
+    return false;
+}
+
+static bool unknown_cell(Import *x, Cell cell)
+{
+    wrong_cell(x, cell, "is no action");
+    help(x->p, "0F1 is stage, action, micro-batch; also 0B1, 0I1, 0W1, "
+               "(0F1;0B0)OVERLAP_F_B, 0SEND_F1, 1RECV_F1, ...; or nothing");
+    return false;
+}
+
+/* (0F7;7B3)OVERLAP_F_B: computes alone, in their order. */
+static bool overlap_cell(Import *x, Cell cell, Use use)
+{
+    static const char end[] = ")OVERLAP_F_B";
+    int length = cell.length - (int)sizeof end + 1, from = 1;
+    if (length < 1 || memcmp(cell.text + length, end, sizeof end - 1) != 0)
+        return unknown_cell(x, cell);
+    for (int i = 1; i <= length; i++) {
+        if (i < length && cell.text[i] != ';')
+            continue;
+        const char *text = cell.text + from;
+        int part = i - from;
+        Found found;
+        strip(&text, &part);
+        if (!read_action(text, part, &found) ||
+            (found.kind > ACT_W && found.kind != FULL))
+            return unknown_cell(x, cell);
+        if (!use(x, cell, found))
+            return false;
+        from = i + 1;
+    }
+    x->overlaps++;
+    return true;
+}
+
+static bool read_cell(Import *x, Cell cell, Use use)
+{
+    Found found;
+    strip(&cell.text, &cell.length);
+    if (cell.length >= 2 && cell.text[0] == '"' &&
+        cell.text[cell.length - 1] == '"') {
+        cell.text++;
+        cell.length -= 2;
+        strip(&cell.text, &cell.length);
+    }
+    if (!cell.length)
+        return true;
+    if (cell.text[0] == '(')
+        return overlap_cell(x, cell, use);
+    if (!read_action(cell.text, cell.length, &found))
+        return unknown_cell(x, cell);
+    return use(x, cell, found);
+}
+
+static bool read_rows(Import *x, Use use)
+{
+    const char *at = x->text, *end = x->text + x->length;
+    x->overlaps = 0;
+    for (x->rows = 0; at < end; x->rows++) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        const char *last = line ? line : end;
+        if (last > at && last[-1] == '\r')
+            last--;
+        for (int number = 1;; number++) {
+            const char *comma = memchr(at, ',', (size_t)(last - at));
+            int length = (int)((comma ? comma : last) - at);
+            if (!read_cell(x, (Cell){x->rows, number, at, length}, use))
+                return false;
+            if (!comma)
+                break;
+            at = comma + 1;
+        }
+        at = line ? line + 1 : end;
+    }
+    return true;
+}
+
+/* ---- first reading: is it a file for this pipeline ---- */
+
+static bool count(Import *x, Cell cell, Found found)
+{
+    (void)cell;
+    x->seen[found.kind] = true;
+    if (found.stage >= x->stages)
+        x->stages = found.stage + 1;
+    if (found.kind != SHARD && found.kind != GRADIENTS &&
+        found.micro >= x->micros)
+        x->micros = found.micro + 1;
+    return true;
+}
+
+static const char *some(Import *x, int count, const char *one, const char *more)
+{
+    return text_format(x->p->arena, "%d %s", count, count == 1 ? one : more);
+}
+
+static bool wrong_count(Import *x, const char *has, const char *ours, int count,
+                        Span from)
+{
+    error_at(x->p, x->p->set.schedule_at, "%s has %s, but %s %d", x->name, has,
+             ours, count);
+    note_at(x->p, from, "from here");
+    return false;
+}
+
+static bool fits_stages(Import *x)
+{
+    Program *p = x->p;
+    if (x->rows == p->ranks && x->stages == p->chunk_count)
+        return true;
+    if (x->rows != p->ranks) {
+        wrong_count(x, some(x, x->rows, "row", "rows"), "`stages` is", p->ranks,
+                    p->set.stages.at);
+        help(p, "a row of the file is a rank%s",
+             x->rows ? text_format(p->arena, ": use `stages %d`", x->rows)
+                     : "");
+        return false;
+    }
+    wrong_count(x, some(x, x->stages, "stage", "stages"),
+                "stages times virtual is", p->chunk_count, p->set.stages.at);
+    help(p, "a stage of the file is a chunk%s",
+         x->stages && x->stages % p->ranks == 0
+             ? text_format(p->arena, ": use `virtual %d`", x->stages / p->ranks)
+             : "");
+    return false;
+}
+
+/* Nothing in the file lies outside of the pipeline; that all is there is seen
+ * later. */
+static bool fits_pipeline(Import *x)
+{
+    Program *p = x->p;
+    int microbatches = (int)p->set.microbatches.value;
+    if (!fits_stages(x))
+        return false;
+    if (x->micros == microbatches)
+        return true;
+    wrong_count(x, some(x, x->micros, "micro-batch", "micro-batches"),
+                "`microbatches` is", microbatches, p->set.microbatches.at);
+    help(p, "use `microbatches %d`", x->micros);
+    return false;
+}
+
+static bool one_dialect(Import *x)
+{
+    Program *p = x->p;
+    x->old = (x->seen[ACT_W] || x->seen[FULL]) && !x->seen[ACT_I];
+    if (x->seen[FULL] && !x->old) {
+        error_at(p, p->set.schedule_at, "%s has both I and BW", x->name);
+        help(p, "BW is the full backward of the old dialect, in which I is "
+                "called B: write B for it");
+        return false;
+    }
+    if (x->old)
+        note_at(p, p->set.schedule_at,
+                "%s has W but no I, so it is in the old dialect: B is the "
+                "gradient of the input, BW the full backward",
+                x->name);
+    if (x->overlaps)
+        note_at(p, p->set.schedule_at,
+                "%s: the actions of %d OVERLAP_F_B run one after another",
+                x->name, x->overlaps);
+    if (x->seen[SHARD])
+        note_at(p, p->set.schedule_at,
+                "%s: UNSHARD and RESHARD are ignored; a rank keeps its "
+                "parameters whole",
+                x->name);
+    return true;
+}
+
+/* ---- second reading: the order ---- */
+
+static bool has_one_rank(Import *x, Cell cell, int stage)
+{
+    if (!x->owner[stage]) {
+        x->owner[stage] = cell.rank + 1;
+        x->owner_cell[stage] = cell.number;
+    }
+    if (x->owner[stage] == cell.rank + 1)
+        return true;
+    error_at(x->p, x->p->set.schedule_at,
+             "%s: `%s`, but stage %d is on rank %d, by cell %d of that row",
+             cell_place(x, cell.rank, cell.number),
+             shown(x->p, cell.text, cell.length), stage, x->owner[stage] - 1,
+             x->owner_cell[stage]);
+    help(x->p, "all of a stage runs on one rank, in one row");
+    return false;
+}
+
+static void add_order(Import *x, Cell cell, Found f)
+{
+    Program *p = x->p;
+    List *order = &p->order[cell.rank];
+    p->cells[cell.rank] = array_grow(p->arena, p->cells[cell.rank],
+                                     order->count, sizeof(int));
+    p->cells[cell.rank][order->count] = cell.number;
+    push_action(p, order, (Action){(ActionKind)f.kind, f.stage, f.micro, -1});
+}
+
+static bool take_action(Import *x, Cell cell, Found f)
+{
+    if (!has_one_rank(x, cell, f.stage))
+        return false;
+    if (f.kind == SHARD || f.kind == GRADIENTS)
+        return true;
+    int *before = &x->slot[slot_of(f.kind)][place(x, f.stage, f.micro)];
+    if (*before) {
+        wrong_cell(
+            x, cell,
+            text_format(x->p->arena, "a second time: it is cell %d", *before));
+        return false;
+    }
+    *before = cell.number;
+    if (f.kind == ACT_B && x->old)
+        f.kind = ACT_I;
+    else if (f.kind == FULL)
+        f.kind = ACT_B;
+    if (f.kind <= ACT_W)
+        add_order(x, cell, f);
+    else
+        push_action(x->p, &x->messages[cell.rank],
+                    (Action){(ActionKind)f.kind, f.stage, f.micro, -1});
+    return true;
+}
+
+static bool is_placed(Import *x)
+{
+    Program *p = x->p;
+    for (int s = 0; s < p->chunk_count; s++) {
+        int rank = p->chunks[s].rank;
+        if (!x->owner[s] || x->owner[s] == rank + 1)
+            continue;
+        error_at(p, p->set.schedule_at,
+                 "%s: stage %d is on rank %d, but pipec has chunk %d on rank "
+                 "%d",
+                 cell_place(x, x->owner[s] - 1, x->owner_cell[s]), s,
+                 x->owner[s] - 1, s, rank);
+        help(p, "chunk c lies on rank c mod P; other placements cannot be run "
+                "yet");
+        return false;
+    }
+    return true;
+}
+
+static bool is_missing(Import *x, int stage, int micro, const char *what)
+{
+    int rank = x->p->chunks[stage].rank;
+    error_at(x->p, x->p->set.schedule_at, "%s: rank %d (line %d) has no %d%s%d",
+             x->name, rank, rank + 1, stage, what, micro);
+    return false;
+}
+
+static bool is_complete(Import *x)
+{
+    Program *p = x->p;
+    for (int m = 0; m < x->micros; m++)
+        for (int s = 0; s < p->chunk_count; s++)
+            if (!x->slot[SLOT_F][place(x, s, m)])
+                return is_missing(x, s, m, "F");
+            else if (!x->slot[SLOT_BACKWARD][place(x, s, m)])
+                return is_missing(x, s, m, "B");
+    for (int r = 0; r < p->ranks; r++) {
+        for (int i = 0; i < p->order[r].count; i++) {
+            Action a = p->order[r].at[i];
+            if (a.kind == ACT_I && !x->slot[SLOT_W][place(x, a.chunk, a.micro)])
+                return is_missing(x, a.chunk, a.micro, "W");
+        }
+    }
+    return true;
+}
+
+/* ---- the messages of the file ---- */
+
+static bool is_message_send(ActionKind kind)
+{
+    return kind == ACT_SEND_F || kind == ACT_SEND_B;
+}
+
+/* The other end of a message; kind -1: the boundary is none between ranks. */
+static Found other_end(const Import *x, Action a)
+{
+    bool up = a.kind == ACT_SEND_F || a.kind == ACT_RECV_B;
+    int stage = a.chunk + (up ? 1 : -1), kind = -1;
+    if (stage >= 0 && stage < x->p->chunk_count &&
+        x->p->chunks[stage].rank != x->p->chunks[a.chunk].rank)
+        kind = a.kind == ACT_SEND_F   ? ACT_RECV_F
+               : a.kind == ACT_RECV_F ? ACT_SEND_F
+               : a.kind == ACT_SEND_B ? ACT_RECV_B
+                                      : ACT_SEND_B;
+    return (Found){kind, stage, a.micro};
+}
+
+static bool wrong_message(Import *x, int rank, Action a, const char *why)
+{
+    int number = x->slot[slot_of((int)a.kind)][place(x, a.chunk, a.micro)];
+    error_at(x->p, x->p->set.schedule_at, "%s: `%s` %s",
+             cell_place(x, rank, number), action_text(x->p, a), why);
+    return false;
+}
+
+/* Both ends are there, a send after its action, a receive before. */
+static bool has_two_ends(Import *x, int rank, Action a)
+{
+    Found other = other_end(x, a);
+    Arena *arena = x->p->arena;
+    size_t own = place(x, a.chunk, a.micro);
+    if (other.kind < 0)
+        return wrong_message(x, rank, a, "crosses no boundary between ranks");
+    if (!x->slot[slot_of(other.kind)][place(x, other.stage, a.micro)])
+        return wrong_message(
+            x, rank, a, text_format(arena, "has no %s", found_text(x, other)));
+    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B;
+    int compute = x->slot[back ? SLOT_BACKWARD : SLOT_F][own];
+    int number = x->slot[slot_of((int)a.kind)][own];
+    if (is_message_send(a.kind) ? number > compute : number < compute)
+        return true;
+    return wrong_message(x, rank, a,
+                         text_format(arena,
+                                     is_message_send(a.kind)
+                                         ? "comes before its action, cell %d"
+                                         : "comes after its action, cell %d",
+                                     compute));
+}
+
+static bool are_all_sent(Import *x)
+{
+    Program *p = x->p;
+    for (int s = 0; s + 1 < p->chunk_count; s++) {
+        if (p->chunks[s].rank == p->chunks[s + 1].rank)
+            continue;
+        for (int m = 0; m < x->micros; m++) {
+            if (!x->slot[SLOT_SEND_F][place(x, s, m)])
+                return is_missing(x, s, m, "SEND_F");
+            if (p->chunks[s + 1].dx >= 0 &&
+                !x->slot[SLOT_SEND_B][place(x, s + 1, m)])
+                return is_missing(x, s + 1, m, "SEND_B");
+        }
+    }
+    return true;
+}
+
+/* Messages from one rank to another are received in the order in which they
+ * were sent: the k-th SEND meets the k-th RECV. */
+static bool is_in_order(Import *x)
+{
+    Program *p = x->p;
+    size_t ranks = (size_t)p->ranks;
+    List *sent = arena_take(p->arena, sizeof *sent * ranks * ranks);
+    int *taken = arena_take(p->arena, sizeof *taken * ranks * ranks);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int r = 0; r < p->ranks; r++) {
+            for (int i = 0; i < x->messages[r].count; i++) {
+                Action a = x->messages[r].at[i];
+                Found other = other_end(x, a);
+                int peer = p->chunks[other.stage].rank;
+                if (is_message_send(a.kind) != (pass == 0))
+                    continue;
+                if (pass == 0) {
+                    push_action(p, &sent[r * p->ranks + peer], a);
+                    continue;
+                }
+                int queue = peer * p->ranks + r;
+                Action first = sent[queue].at[taken[queue]++];
+                if ((int)first.kind == other.kind &&
+                    first.chunk == other.stage && first.micro == a.micro)
+                    continue;
+                return wrong_message(
+                    x, r, a,
+                    text_format(p->arena, "meets %s: rank %d sends that first",
+                                action_text(p, first), peer));
+            }
+        }
+    }
+    return true;
+}
+
+static bool messages_match(Import *x)
+{
+    if (!x->messages)
+        return true;
+    for (int r = 0; r < x->p->ranks; r++)
+        for (int i = 0; i < x->messages[r].count; i++)
+            if (!has_two_ends(x, r, x->messages[r].at[i]))
+                return false;
+    return are_all_sent(x) && is_in_order(x);
+}
+
+/* ---- the pass ---- */
+
+/* Where a person sees the phases: warm-up ends before the last forward that
+ * stands before the first backward, if others follow; the last forward and the
+ * action behind it end the steady phase. */
+static void find_phases(List *order)
+{
+    int warmup = 0, last = -1;
+    while (warmup < order->count && order->at[warmup].kind == ACT_F)
+        warmup++;
+    for (int i = 0; i < order->count; i++)
+        if (order->at[i].kind == ACT_F)
+            last = i;
+    bool alternates = last >= warmup;
+    order->steady = alternates && warmup ? warmup - 1 : warmup;
+    order->cooldown = alternates ? last + 2 : warmup;
+    if (order->cooldown > order->count)
+        order->cooldown = order->count;
+}
+
+static bool take_order(Import *x)
+{
+    Program *p = x->p;
+    size_t chunks = (size_t)p->chunk_count, ranks = (size_t)p->ranks,
+           cells = chunks * (size_t)x->micros;
+    bool messages = x->seen[ACT_SEND_F] || x->seen[ACT_RECV_F] ||
+                    x->seen[ACT_SEND_B] || x->seen[ACT_RECV_B];
+    x->owner = arena_take(p->arena, sizeof(int) * chunks);
+    x->owner_cell = arena_take(p->arena, sizeof(int) * chunks);
+    for (int s = 0; s < (messages ? SLOTS : SLOT_SEND_F); s++)
+        x->slot[s] = arena_take(p->arena, sizeof(int) * cells);
+    if (messages)
+        x->messages = arena_take(p->arena, sizeof *x->messages * ranks);
+    p->cells = arena_take(p->arena, sizeof *p->cells * ranks);
+    if (!read_rows(x, take_action) || !is_placed(x) || !is_complete(x) ||
+        !messages_match(x))
+        return false;
+    for (int r = 0; r < p->ranks; r++)
+        find_phases(&p->order[r]);
+    return true;
+}
+
+/* A path in the file is relative to the file; one from -D is relative to where
+ * the user stands. */
+static const char *real_path(Program *p)
+{
+    const char *path = p->set.schedule_path, *file = p->sources[0].name,
+               *slash = strrchr(file, '/');
+    if (path[0] == '/' || p->set.schedule_at.source != 0 || !slash)
+        return path;
+    return text_format(p->arena, "%.*s/%s", (int)(slash - file), file, path);
+}
+
+/* NULL, and errno: it cannot be read. Only what has an end is read at all. */
+static char *read_all(const char *path, size_t *length)
+{
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return NULL;
+    errno = S_ISDIR(status.st_mode)       ? EISDIR
+            : !S_ISREG(status.st_mode)    ? EINVAL
+            : status.st_size > MOST_BYTES ? EFBIG
+                                          : 0;
+    FILE *in = errno ? NULL : fopen(path, "rb");
+    if (!in)
+        return NULL;
+    size_t room = (size_t)status.st_size + 1;
+    char *text = malloc(room);
+    if (text)
+        *length = fread(text, 1, room, in);
+    if (text && ferror(in)) {
+        free(text);
+        text = NULL;
+    }
+    fclose(in);
+    return text;
+}
+
+static bool is_end_of_line(char c)
+{
+    return c == '\n' || c == '\r' || is_blank(c);
+}
+
+bool import_order(Program *p)
+{
+    size_t length = 0;
+    char *text = read_all(real_path(p), &length);
+    Import x = {.p = p,
+                .name = shown(p, p->set.schedule_path,
+                              (int)strlen(p->set.schedule_path)),
+                .text = text,
+                .length = length};
+    if (!text) {
+        error_at(p, p->set.schedule_at, "cannot read the schedule %s: %s",
+                 x.name, strerror(errno));
+        return false;
+    }
+    if (x.length >= 3 && memcmp(x.text, "\xEF\xBB\xBF", 3) == 0) {
+        x.text += 3;  // the mark of UTF-8, as spreadsheets write it
+        x.length -= 3;
+    }
+    while (x.length && is_end_of_line(x.text[x.length - 1]))
+        x.length--;
+    bool good = read_rows(&x, count) && fits_pipeline(&x) && one_dialect(&x) &&
+                take_order(&x);
+    free(text);
+    return good;
+}
+
+/* A file has no formula; this is what it competes with. */
+static double bubble(int stages, int microbatches, int virtuals)
+{
+    return (stages - 1.0) / ((double)microbatches * virtuals + stages - 1.0);
+}
+
+/* The name goes into programs and pictures: only what means nothing in any of
+ * them, and no folder. */
+const Schedule *schedule_from(Program *p, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *name = text_format(p->arena, "from %s", base);
+    for (char *c = name; *c; c++)
+        if (!strchr(" -_.+", *c) && !is_digit(*c) &&
+            !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
+            *c = '_';
+    Schedule *made = arena_take(p->arena, sizeof *made);
+    made->name = name;
+    made->summary = "the order of a file, a row for each rank";
+    made->many_chunks = true;
+    made->chapter_bubble = "(P-1)/(Mv+P-1) for interleaved";
+    made->bubble = bubble;
+    return made;
+}
+
+const char *cell_of_action(Program *p, int rank, int index)
+{
+    int computes = 0;
+    if (!p->cells || p->lists[rank].at[index].kind > ACT_W)
+        return "";
+    for (int i = 0; i < index; i++)
+        computes += p->lists[rank].at[i].kind <= ACT_W;
+    return text_format(
+        p->arena, " (%s, line %d, cell %d)",
+        shown(p, p->set.schedule_path, (int)strlen(p->set.schedule_path)),
+        rank + 1, p->cells[rank][computes]);
+}
