@@ -116,11 +116,6 @@ static const char *found_text(Import *x, Found f)
                        f.micro);
 }
 
-static size_t place(const Import *x, int stage, int micro)
-{
-    return (size_t)micro * (size_t)x->p->chunk_count + (size_t)stage;
-}
-
 static Slot slot_of(int kind)
 {
     switch (kind) {
@@ -389,7 +384,7 @@ static bool take_action(Import *x, Cell cell, Found f)
         return false;
     if (f.kind == SHARD || f.kind == GRADIENTS)
         return true;
-    int *before = &x->slot[slot_of(f.kind)][place(x, f.stage, f.micro)];
+    int *before = &x->slot[slot_of(f.kind)][cell_of(x->p, f.stage, f.micro)];
     if (*before) {
         wrong_cell(
             x, cell,
@@ -441,14 +436,15 @@ static bool is_complete(Import *x)
     Program *p = x->p;
     for (int m = 0; m < x->micros; m++)
         for (int s = 0; s < p->chunk_count; s++)
-            if (!x->slot[SLOT_F][place(x, s, m)])
+            if (!x->slot[SLOT_F][cell_of(x->p, s, m)])
                 return is_missing(x, s, m, "F");
-            else if (!x->slot[SLOT_BACKWARD][place(x, s, m)])
+            else if (!x->slot[SLOT_BACKWARD][cell_of(x->p, s, m)])
                 return is_missing(x, s, m, "B");
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->order[r].count; i++) {
             Action a = p->order[r].at[i];
-            if (a.kind == ACT_I && !x->slot[SLOT_W][place(x, a.chunk, a.micro)])
+            if (a.kind == ACT_I &&
+                !x->slot[SLOT_W][cell_of(x->p, a.chunk, a.micro)])
                 return is_missing(x, a.chunk, a.micro, "W");
         }
     }
@@ -478,7 +474,7 @@ static Found other_end(const Import *x, Action a)
 
 static bool wrong_message(Import *x, int rank, Action a, const char *why)
 {
-    int number = x->slot[slot_of((int)a.kind)][place(x, a.chunk, a.micro)];
+    int number = x->slot[slot_of((int)a.kind)][cell_of(x->p, a.chunk, a.micro)];
     error_at(x->p, x->p->set.schedule_at, "%s: `%s` %s",
              cell_place(x, rank, number), action_text(x->p, a), why);
     return false;
@@ -489,10 +485,10 @@ static bool has_two_ends(Import *x, int rank, Action a)
 {
     Found other = other_end(x, a);
     Arena *arena = x->p->arena;
-    size_t own = place(x, a.chunk, a.micro);
+    size_t own = cell_of(x->p, a.chunk, a.micro);
     if (other.kind < 0)
         return wrong_message(x, rank, a, "crosses no boundary between ranks");
-    if (!x->slot[slot_of(other.kind)][place(x, other.stage, a.micro)])
+    if (!x->slot[slot_of(other.kind)][cell_of(x->p, other.stage, a.micro)])
         return wrong_message(
             x, rank, a, text_format(arena, "has no %s", found_text(x, other)));
     bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B;
@@ -515,10 +511,10 @@ static bool are_all_sent(Import *x)
         if (p->chunks[s].rank == p->chunks[s + 1].rank)
             continue;
         for (int m = 0; m < x->micros; m++) {
-            if (!x->slot[SLOT_SEND_F][place(x, s, m)])
+            if (!x->slot[SLOT_SEND_F][cell_of(x->p, s, m)])
                 return is_missing(x, s, m, "SEND_F");
             if (p->chunks[s + 1].dx >= 0 &&
-                !x->slot[SLOT_SEND_B][place(x, s + 1, m)])
+                !x->slot[SLOT_SEND_B][cell_of(x->p, s + 1, m)])
                 return is_missing(x, s + 1, m, "SEND_B");
         }
     }

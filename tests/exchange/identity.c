@@ -1,0 +1,254 @@
+/* identity.c: what comes in is what went out.
+ *
+ * The published vectors are read and give their makespans and peaks; every
+ * schedule over a grid is written as picture_csv writes it and read back to the
+ * same order; other spellings of a file are the same file; and a file that was
+ * damaged at random is refused, or is a whole order. */
+#include "picture.h"
+#include "plan.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static int passed, failed;
+static char file[] = "/tmp/pipec-exchange-XXXXXX";
+static unsigned long long dice = 1;
+
+static int roll(int below)
+{
+    dice = dice * 6364136223846793005u + 1442695040888963407u;
+    return (int)((dice >> 33) % (unsigned)below);
+}
+
+static void verdict(bool good, const char *what)
+{
+    passed += good;
+    failed += !good;
+    if (!good)
+        printf("not ok %s\n%s", what, plan_said);
+}
+
+static void write_file(const char *text, size_t length)
+{
+    FILE *out = fopen(file, "wb");
+    fwrite(text, 1, length, out);
+    fclose(out);
+}
+
+static bool import(Program **p, const char *path, int P, int v, int M)
+{
+    char text[256];
+    snprintf(text, sizeof text, "from \"%s\"", path);
+    return plan_chain(p, P, v, M, text) && prove(*p);
+}
+
+static bool same_order(const Program *a, const Program *b)
+{
+    for (int r = 0; r < a->ranks; r++) {
+        if (a->order[r].count != b->order[r].count)
+            return false;
+        for (int i = 0; i < a->order[r].count; i++) {
+            Action x = a->order[r].at[i], y = b->order[r].at[i];
+            if (x.kind != y.kind || x.chunk != y.chunk || x.micro != y.micro)
+                return false;
+        }
+    }
+    return a->makespan == b->makespan;
+}
+
+/* ---- published vectors ---- */
+
+static const struct {
+    const char *path;
+    int P, v, M;
+    const char *named;  // the schedule that it is, or NULL
+    double makespan;
+    int peak[4];
+} vectors[] = {
+    {"tests/exchange/1f1b-2-4.csv", 2, 1, 4, "1f1b", 15, {2, 1}},
+    {"tests/exchange/1f1b-3-2.csv", 3, 1, 2, "1f1b", 12, {2, 2, 1}},
+    {"tests/exchange/interleaved-2-4-2.csv",
+     2,
+     2,
+     4,
+     "interleaved",
+     27,
+     {5, 3}},
+    {"tests/exchange/zb1p-2-4.csv", 2, 1, 4, NULL, 13, {2, 2}},
+    {"tests/exchange/zb1p-2-4-old.csv", 2, 1, 4, NULL, 13, {2, 2}},
+    {"tests/exchange/eager-4-8.csv", 4, 1, 8, NULL, 33, {7, 5, 3, 1}},
+};
+enum { VECTORS = sizeof vectors / sizeof *vectors };
+
+static bool is_the_file(Program *p, const char *path)
+{
+    static char ours[4096], theirs[4096];
+    memset(ours, 0, sizeof ours);
+    memset(theirs, 0, sizeof theirs);
+    FILE *out = fmemopen(ours, sizeof ours, "w"), *in = fopen(path, "rb");
+    picture_csv(p, out, false);
+    fclose(out);
+    size_t length = fread(theirs, 1, sizeof theirs - 1, in);
+    fclose(in);
+    return length > 0 && strcmp(ours, theirs) == 0;
+}
+
+static void vector(int i)
+{
+    Program *p, *named = NULL;
+    int P = vectors[i].P, v = vectors[i].v, M = vectors[i].M;
+    bool good = import(&p, vectors[i].path, P, v, M) &&
+                p->makespan == vectors[i].makespan;
+    for (int r = 0; good && r < P; r++)
+        good = peak_copies(p, r) == vectors[i].peak[r];
+    if (good && !strstr(vectors[i].path, "old"))
+        good = is_the_file(p, vectors[i].path);
+    if (good && vectors[i].named) {
+        good = plan_chain(&named, P, v, M, vectors[i].named) && prove(named) &&
+               same_order(p, named);
+        close_plan(named);
+    }
+    verdict(good, vectors[i].path);
+    close_plan(p);
+}
+
+/* ---- our own ---- */
+
+static void there_and_back(const char *name, int P, int v, int M, bool comms)
+{
+    Program *p, *back;
+    char what[128];
+    snprintf(what, sizeof what, "%s%s P=%d v=%d M=%d%s",
+             plan_target == TARGET_CUDA ? "cuda " : "", name, P, v, M,
+             comms ? " with communication" : "");
+    bool good = plan_chain(&p, P, v, M, name) && prove(p);
+    FILE *out = fopen(file, "wb");
+    picture_csv(p, out, comms);
+    fclose(out);
+    good = import(&back, file, P, v, M) && good && same_order(p, back);
+    verdict(good, what);
+    close_plan(p);
+    close_plan(back);
+}
+
+static void grid(void)
+{
+    static const char *const names[] = {"naive", "gpipe", "1f1b", "interleaved",
+                                        "interleaved(warmup = 1)"};
+    for (int P = 1; P <= 6; P++)
+        for (int v = 1; v <= 3; v++)
+            for (int M = 1; M <= 9; M++)
+                for (int s = v > 1 ? 3 : 0; s < 5; s++)
+                    for (int comms = 0; comms < 2; comms++)
+                        there_and_back(names[s], P, v, M, comms);
+    there_and_back("interleaved", 16, 4, 32, true);
+}
+
+/* ---- the same in other words ---- */
+
+static void spelling(const char *what, const char *text)
+{
+    Program *p, *named;
+    write_file(text, strlen(text));
+    bool good = import(&p, file, 2, 1, 4);
+    plan_chain(&named, 2, 1, 4, "1f1b");
+    good = good && prove(named) && same_order(p, named);
+    verdict(good, what);
+    close_plan(named);
+    close_plan(p);
+}
+
+#define ROW_0 "0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3"
+#define ROW_1 "1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3"
+
+static void spellings(void)
+{
+    spelling("LF", ROW_0 "\n" ROW_1 "\n");
+    spelling("no end of line", ROW_0 "\n" ROW_1);
+    spelling("lines behind", ROW_0 "\r\n" ROW_1 "\r\n\r\n  \n");
+    spelling("mark of UTF-8", "\xEF\xBB\xBF" ROW_0 "\r\n" ROW_1 "\r\n");
+    spelling("spaces", " 0F0 ,\t0F1,0B0,0F2 ,0B1,0F3,0B2,0B3\n" ROW_1 " \n");
+    spelling("quotes", "\"0F0\",\" 0F1\",0B0,0F2,0B1,0F3,0B2,0B3\n" ROW_1 "\n");
+    spelling("zeros in front", "0F00,00F1,0B0,0F2,0B1,0F3,0B2,0B3\n" ROW_1);
+    spelling("idle cells", "0F0,0F1,,,,0B0,,0F2,0B1,0F3,0B2,0B3,,\n"
+                           ",1F0,1B0,,1F1,1B1,1F2,1B2,1F3,1B3\n");
+    spelling("overlap", "0F0,(0F1;0B0)OVERLAP_F_B,( 0F2 ; 0B1 )OVERLAP_F_B,"
+                        "0F3,0B2,0B3\n" ROW_1);
+    spelling("shards", "0UNSHARD," ROW_0 ",0RESHARD,0REDUCE_GRAD\n"
+                       "1UNSHARD," ROW_1 ",1REDUCE_GRAD,1RESHARD\n");
+    spelling("old dialect, full backwards",
+             "0F0,0F1,0BW0,0F2,0BW1,0F3,0BW2,0BW3\n"
+             "1F0,1BW0,1F1,1BW1,1F2,1BW2,1F3,1BW3\n");
+}
+
+/* ---- damage ---- */
+
+static size_t damage(char *text, size_t length)
+{
+    static const char bytes[] = "0123456789FBIWSENDRCV_,;()\r\n\"  O\xff";
+    for (int times = 1 + roll(3); times > 0; times--) {
+        size_t at = (size_t)roll((int)length);
+        switch (roll(4)) {
+        case 0: text[at] = bytes[roll((int)sizeof bytes)]; break;
+        case 1:
+            memmove(text + at, text + at + 1, length - at - 1);
+            length--;
+            break;
+        case 2: {  // two pieces change places
+            size_t other = (size_t)roll((int)length);
+            for (int i = 0; i < 4; i++) {
+                char kept = text[(at + i) % length];
+                text[(at + i) % length] = text[(other + i) % length];
+                text[(other + i) % length] = kept;
+            }
+            break;
+        }
+        default: length = at + 1;
+        }
+    }
+    return length;
+}
+
+/* `prove` says that what was accepted is a whole order, and there is a reason
+ * for what was not. */
+static void damaged(int rounds)
+{
+    static char whole[1 << 16], text[1 << 16];
+    Program *p;
+    int accepted = 0;
+    plan_chain(&p, 3, 2, 4, "interleaved");
+    for (int comms = 0; comms < 2; comms++) {
+        FILE *out = fmemopen(whole, sizeof whole, "wb");
+        picture_csv(p, out, comms);
+        size_t length = (size_t)ftell(out);
+        fclose(out);
+        for (int i = 0; i < rounds; i++) {
+            Program *back;
+            memcpy(text, whole, length);
+            write_file(text, damage(text, length));
+            bool good = import(&back, file, 3, 2, 4);
+            accepted += good;
+            fflush(back->diagnostics);
+            verdict(good || strstr(plan_said, "error: "), "damage");
+            close_plan(back);
+        }
+    }
+    close_plan(p);
+    verdict(accepted > 0 && accepted < rounds, "some damage is harmless");
+}
+
+int main(void)
+{
+    close(mkstemp(file));
+    for (int i = 0; i < VECTORS; i++)
+        vector(i);
+    grid();
+    plan_target = TARGET_CUDA;
+    grid();
+    plan_target = TARGET_CPU;
+    spellings();
+    damaged(1500);
+    remove(file);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
