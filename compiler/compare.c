@@ -159,7 +159,8 @@ static void try_one(Comparison *c, const char *name, int stages, int virtuals,
                  .stages = stages,
                  .virtuals = virtuals,
                  .microbatches = microbatches,
-                 .refused_by = plan.refused_by};
+                 .refused_by = plan.refused_by,
+                 .recut = plan.recut};
     if (plan.refused_by) {
         t->reason = text_copy(c->p->arena, plan.reason, strlen(plan.reason));
     } else {
@@ -305,6 +306,20 @@ static int schedule_width(const Comparison *c)
     return width;
 }
 
+/* Rows that are cut in another way than the file says must not pass for its. */
+static void print_recut(const Comparison *c, FILE *out)
+{
+    for (int i = 0; i < c->count; i++) {
+        if (c->trials[i].refused_by || !c->trials[i].recut)
+            continue;
+        fprintf(out,
+                "\nthe file's split has %d sizes; rows with another number of "
+                "chunks use `split balanced`\n",
+                c->p->set.size_count);
+        return;
+    }
+}
+
 static void print_trial(const Comparison *c, const Trial *t, int width,
                         FILE *out)
 {
@@ -418,6 +433,7 @@ static void print_table(const Comparison *c, FILE *out)
               ? "; ! more than the memory of the cluster's devices\n"
               : "\n",
           out);
+    print_recut(c, out);
     print_crossovers(c, out);
     print_refused(c, out);
 }

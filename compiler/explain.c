@@ -188,9 +188,12 @@ static const char *reaches(const Explanation *e, int node, int next)
 static void step_line(const Explanation *e, int node, int next)
 {
     const PathNode *n = &e->g.nodes[node];
-    fprintf(e->out, "  %10s .. %-10s rank %-3d %-8s %s\n", time_of(e, n->start),
-            time_of(e, n->end), n->rank, name_of(e, node),
-            next < 0 ? "" : reaches(e, node, next));
+    fprintf(e->out, "  %10s .. %-10s rank %-3d ", time_of(e, n->start),
+            time_of(e, n->end), n->rank);
+    if (next < 0)
+        fprintf(e->out, "%s\n", name_of(e, node));
+    else
+        fprintf(e->out, "%-8s %s\n", name_of(e, node), reaches(e, node, next));
 }
 
 static void print_chain(const Explanation *e, const Gap *gap)

@@ -116,6 +116,7 @@ Replan replan(const Program *from, const char *const *settings, int count)
     bool fits = split_fits(from, settings, count);
     for (int i = 0; i < count; i++)
         add_source(p, "-D", settings[i], (int)strlen(settings[i]));
+    plan.recut = !fits;
     if (!fits)
         add_source(p, "-D", "split=balanced", (int)strlen("split=balanced"));
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {

@@ -21,6 +21,7 @@ typedef struct Replan {
     Program *p;              // in an arena of its own: close_replan
     const char *refused_by;  // the pass that said no; NULL: planned
     const char *reason;      // its first error, without the place
+    bool recut;              // the file's sizes did not fit: split balanced
 } Replan;
 
 /* The sources of `from` with -D settings added, which take the place of its
@@ -82,6 +83,7 @@ typedef struct Trial {     // one combination
     int stages, virtuals, microbatches;
     Summary sum;
     const char *refused_by, *reason;  // NULL: planned
+    bool recut;  // see Replan
     bool best;  // nothing is both faster per micro-batch and smaller
 } Trial;
 
