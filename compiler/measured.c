@@ -356,9 +356,12 @@ static Program *measured_plan(Program *p)
 {
     Picture k = picture_of(p);
     Program *copy = arena_take(p->arena, sizeof *copy);
+    Schedule *schedule = arena_take(p->arena, sizeof *schedule);
     *copy = *p;
-    copy->name = text_format(p->arena, "%s measured in step %d", p->name,
-                             p->measured_step);
+    *schedule = *p->set.schedule;
+    schedule->name = text_format(p->arena, "%s, measured in step %d",
+                                 p->set.schedule->name, p->measured_step);
+    copy->set.schedule = schedule;
     copy->times = p->measured;
     copy->makespan = p->measured_makespan;
     copy->cost = measured_cost(p, &k);

@@ -1,0 +1,57 @@
+/* lower.h: what the files of lower share: one rank program in the making.
+ *
+ *     lower.c         the pass; functions of chunks, made of kernels
+ *     lower_names.c   constants: what everything is called and where it lies
+ *     lower_step.c    phases, and what a step and a run end with */
+#ifndef LOWER_H
+#define LOWER_H
+
+#include "compile.h"
+
+typedef struct Lowerer {
+    Program *p;
+    int rank;
+    RankProgram *out;
+    const char **taken;  // hash table of the constants' names
+    size_t taken_size;
+    const char **tensor;     // [tensor] its constant
+    const char **parameter;  // [parameter] its constant, on this rank
+    const char **gradient;   // [parameter] of the use
+    const char **moment[2];  // [parameter]
+    const char *
+        *master;  // [parameter] float32 values, where kernels read others
+    int *slots;   // see slot_constant
+    int *sent, *received;  // [cell] ordinals of SEND_F, RECV_F, then of _B
+} Lowerer;
+
+/* ---- lower.c ---- */
+
+Body *new_body(Lowerer *w, BodyKind kind, int chunk);
+Call *new_call(Lowerer *w, Body *body, const char *function);
+void push(Call *call, ArgKind kind, const char *name, double number);
+void push_number(Call *call, double number);
+void push_at(Call *call, const char *name);
+/* The rank's block that lives all along, or NULL. */
+const Block *lasting(const Lowerer *w, BlockKind kind, int of);
+
+/* ---- lower_names.c ---- */
+
+bool enter(Lowerer *w, const char *name);  // false: it is taken
+void enter_reserved(Lowerer *w);
+void name_blocks(Lowerer *w);
+void name_lasting(Lowerer *w);
+void name_fixed(Lowerer *w);
+void name_chunk(Lowerer *w, int c, size_t scratch);
+const char *block_name(Lowerer *w, int block);
+void name_emulated(Lowerer *w, bool sends, bool receives);
+
+/* ---- lower_step.c ---- */
+
+void number_all_messages(Lowerer *w);
+void phase_bodies(Lowerer *w);
+void reduce_body(Lowerer *w);
+void update_body(Lowerer *w);
+void initialise_body(Lowerer *w);
+void save_body(Lowerer *w);
+
+#endif

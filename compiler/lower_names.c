@@ -1,0 +1,295 @@
+/* lower_names.c: constants of a rank program: what every parameter, tensor and
+ * block is called, and where it lies.
+ *
+ * Reads: tensors, parameters, blocks, frames, inside. Writes: constants of the
+ * program. Guarantees: names are identifiers of C, each used once, made of the
+ * user's own where there is one. */
+#include "lower.h"
+
+#include <string.h>
+
+/* ---- names ---- */
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9');
+}
+
+char *identifier(Program *p, const char *name)
+{
+    char *made = text_format(p->arena, "%s%s",
+                             name[0] >= '0' && name[0] <= '9' ? "_" : "", name);
+    for (char *c = made; *c; c++)
+        if (!is_letter(*c))
+            *c = '_';
+    return made;
+}
+
+static const char *const reserved[] = {
+    "auto",     "break",      "case",     "char",   "const",   "continue",
+    "default",  "do",         "double",   "else",   "enum",    "extern",
+    "float",    "for",        "goto",     "if",     "inline",  "int",
+    "long",     "register",   "restrict", "return", "short",   "signed",
+    "sizeof",   "static",     "struct",   "switch", "typedef", "union",
+    "unsigned", "void",       "volatile", "while",  "main",    "m",
+    "k",        "h",          "micro",    "keep",   "x",       "y",
+    "dx",       "dy",         "t",        "job",    "warmup",  "steady",
+    "cooldown", "initialise", "reduce",   "update", "save",    "losses",
+    "tmp",      "NULL",       "argc",     "argv",   "errno",   "stdin",
+    "stdout",   "stderr",
+};
+
+static size_t hash(const char *text)
+{
+    size_t h = 1469598103934665603u;
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 1099511628211u;
+    return h;
+}
+
+/* Enters the name into the set; false when it is there already. */
+bool enter(Lowerer *w, const char *name)
+{
+    size_t at = hash(name) & (w->taken_size - 1);
+    for (; w->taken[at]; at = (at + 1) & (w->taken_size - 1))
+        if (strcmp(w->taken[at], name) == 0)
+            return false;
+    w->taken[at] = name;
+    return true;
+}
+
+static const char *unique(Lowerer *w, const char *name)
+{
+    const char *made = identifier(w->p, name);
+    for (int i = 2; !enter(w, made); i++)
+        made = text_format(w->p->arena, "%s_%d", identifier(w->p, name), i);
+    return made;
+}
+
+static const char *constant_named(Lowerer *w, const char *name, size_t value,
+                                  const char *comment)
+{
+    RankProgram *out = w->out;
+    const char *made = unique(w, name);
+    out->constants = array_grow(w->p->arena, out->constants,
+                                out->constant_count, sizeof *out->constants);
+    out->constants[out->constant_count++] = (Constant){made, comment, value};
+    return made;
+}
+
+static void section(Lowerer *w, const char *title)
+{
+    RankProgram *out = w->out;
+    out->constants = array_grow(w->p->arena, out->constants,
+                                out->constant_count, sizeof *out->constants);
+    out->constants[out->constant_count++] = (Constant){NULL, title, 0};
+}
+
+void enter_reserved(Lowerer *w)
+{
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        enter(w, reserved[i]);
+}
+
+/* ---- constants ---- */
+
+static const char *shape_text(Program *p, long rows, long columns)
+{
+    return columns ? text_format(p->arena, "[%ld x %ld]", rows, columns)
+                   : text_format(p->arena, "[%ld]", rows);
+}
+
+static const char *tensor_shape(Program *p, int tensor)
+{
+    const Tensor *t = &p->tensors[tensor];
+    return shape_text(p, (long)p->set.rows.value * t->seq, t->width);
+}
+
+static const char *lasting_prefix(BlockKind kind)
+{
+    return kind == BLOCK_GRADIENT   ? "g_"
+           : kind == BLOCK_MASTER   ? "master_"
+           : kind == BLOCK_MEAN     ? "a_"
+           : kind == BLOCK_VARIANCE ? "b_"
+                                    : "";
+}
+
+static void note_lasting(Lowerer *w, const Block *b, const char *name)
+{
+    if (b->kind == BLOCK_PARAMETER)
+        w->parameter[b->chunk] = name;
+    else if (b->kind == BLOCK_GRADIENT)
+        w->gradient[b->chunk] = name;
+    else if (b->kind == BLOCK_MASTER)
+        w->master[b->chunk] = name;
+    else
+        w->moment[b->kind - BLOCK_MEAN][b->chunk] = name;
+}
+
+void name_lasting(Lowerer *w)
+{
+    Program *p = w->p;
+    const char *title = NULL;
+    for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->rank != w->rank || b->kind > BLOCK_VARIANCE)
+            continue;
+        const char *own = b->kind == BLOCK_PARAMETER ? "parameters"
+                          : b->kind == BLOCK_GRADIENT
+                              ? "their gradients, one for each use"
+                              : "what the optimizer keeps of each";
+        if (own != title)
+            section(w, own);
+        title = own;
+        const Parameter *q = &p->parameters[b->chunk];
+        note_lasting(
+            w, b,
+            constant_named(
+                w,
+                text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
+                b->offset, shape_text(p, q->rows, q->columns)));
+    }
+}
+
+/* losses and tmp: names that nothing else may have. */
+void name_fixed(Lowerer *w)
+{
+    Program *p = w->p;
+    const Block *tmp = lasting(w, BLOCK_TMP, -1),
+                *losses = lasting(w, BLOCK_LOSSES, p->chunk_count - 1);
+    const Block *both[2] = {losses, tmp && tmp->floats ? tmp : NULL};
+    static const char *const names[2] = {"losses", "tmp"};
+    if (both[0] || both[1])
+        section(w, "losses of the micro-batches; scratch inside kernels");
+    for (int i = 0; i < 2; i++) {
+        if (!both[i])
+            continue;
+        RankProgram *out = w->out;
+        out->constants = array_grow(p->arena, out->constants,
+                                    out->constant_count,
+                                    sizeof *out->constants);
+        out->constants[out->constant_count++] = (Constant){
+            names[i], text_format(p->arena, "[%zu]", both[i]->floats),
+            both[i]->offset};
+    }
+}
+
+static void name_tensor(Lowerer *w, int tensor, size_t scratch)
+{
+    Program *p = w->p;
+    w->tensor[tensor] = constant_named(w, p->tensors[tensor].name,
+                                       p->inside[tensor] +
+                                           (p->kept[tensor] ? 0 : scratch),
+                                       tensor_shape(p, tensor));
+}
+
+void name_chunk(Lowerer *w, int c, size_t scratch)
+{
+    Program *p = w->p;
+    const Chunk *chunk = &p->chunks[c];
+    for (int kept = 1; kept >= 0; kept--) {
+        section(w, text_format(
+                       p->arena,
+                       kept ? "chunk %d: kept from forward to backward, inside "
+                              "its keep block"
+                            : "chunk %d: scratch, dead when its action ends",
+                       c));
+        for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count;
+             i++) {
+            int own[2] = {p->ops[i].output, p->ops[i].stats};
+            for (int k = 0; k < 2; k++)
+                if (own[k] >= 0 && own[k] != chunk->y &&
+                    p->kept[own[k]] == kept)
+                    name_tensor(w, own[k], scratch);
+        }
+    }
+    for (int i = chunk->first_gradient;
+         i < chunk->first_gradient + chunk->gradient_count; i++)
+        if (p->gradients[i].dx >= 0 && p->gradients[i].dx != chunk->dx)
+            name_tensor(w, p->gradients[i].dx, scratch);
+}
+
+static const char *block_prefix(BlockKind kind)
+{
+    switch (kind) {
+    case BLOCK_KEEP: return "keep";
+    case BLOCK_X: return "x";
+    case BLOCK_Y: return "y";
+    case BLOCK_DX: return "dx";
+    case BLOCK_DY: return "dy";
+    default: return "t";
+    }
+}
+
+const char *block_name(Lowerer *w, int block)
+{
+    const Block *b = &w->p->blocks[block];
+    return text_format(w->p->arena, "%s%d_%d", block_prefix(b->kind), b->chunk,
+                       b->slot);
+}
+
+static const char *block_shape(Program *p, const Block *b)
+{
+    const Chunk *chunk = &p->chunks[b->chunk];
+    switch (b->kind) {
+    case BLOCK_X: return tensor_shape(p, chunk->x);
+    case BLOCK_Y: return tensor_shape(p, chunk->y);
+    case BLOCK_DX: return tensor_shape(p, chunk->dx);
+    case BLOCK_DY: return tensor_shape(p, chunk->dy);
+    case BLOCK_TARGETS: return tensor_shape(p, chunk->targets);
+    default: return text_format(p->arena, "[%zu]", b->floats);
+    }
+}
+
+/* Constants of the blocks: index + 1 by kind, chunk and slot. */
+static int *slot_constant(const Lowerer *w, const Block *b)
+{
+    const Program *p = w->p;
+    size_t kind = (size_t)(b->kind - BLOCK_KEEP);
+    return &w->slots[(kind * (size_t)p->chunk_count + (size_t)b->chunk) *
+                         (size_t)p->set.microbatches.value +
+                     (size_t)b->slot];
+}
+
+/* The comment of a place lists the micro-batches that pass through it. */
+static void add_micro(Program *p, Constant *place, int micro)
+{
+    size_t length = strlen(place->comment);
+    if (length < 60)
+        place->comment = text_format(p->arena, "%s %d", place->comment, micro);
+    else if (place->comment[length - 1] != '.')
+        place->comment = text_format(p->arena, "%s ...", place->comment);
+}
+
+void name_blocks(Lowerer *w)
+{
+    Program *p = w->p;
+    section(w, "blocks of one micro-batch; the last figures are the "
+               "micro-batches that use the place");
+    for (int i = 0; i < p->block_count; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->rank != w->rank || b->kind < BLOCK_KEEP)
+            continue;
+        int *constant = slot_constant(w, b);
+        if (*constant) {
+            add_micro(p, &w->out->constants[*constant - 1], b->micro);
+            continue;
+        }
+        constant_named(
+            w, block_name(w, i), b->offset,
+            text_format(p->arena, "%s: %d", block_shape(p, b), b->micro));
+        *constant = w->out->constant_count;
+    }
+}
+
+/* An emulated program has two buffers, for all messages. */
+void name_emulated(Lowerer *w, bool sends, bool receives)
+{
+    const char *shape = text_format(w->p->arena, "[%d]", EMULATED_FLOATS);
+    section(w, "messages, all of one length");
+    if (sends)
+        constant_named(w, "sent", 0, shape);
+    if (receives)
+        constant_named(w, "taken", EMULATED_FLOATS, shape);
+}

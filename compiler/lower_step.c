@@ -1,0 +1,322 @@
+/* lower_step.c: the phases of a rank program, action by action, and what a step
+ * and a run end with.
+ *
+ * Reads: lists, blocks, ties, set. Writes: links, bodies of the phases and of
+ * reduce, update, initialise and save. */
+#include "lower.h"
+
+#include <string.h>
+
+/* ---- phases ---- */
+
+/* The blocks that a chunk's function takes, in the order of its parameters. */
+static const BlockKind block_order[] = {BLOCK_KEEP, BLOCK_X,  BLOCK_Y,
+                                        BLOCK_DY,   BLOCK_DX, BLOCK_TARGETS};
+static const char *const block_words[] = {"keep", "x", "y", "dy", "dx", "t"};
+enum { BLOCK_ORDER = 6 };
+
+bool call_uses(const Call *call, const char *parameter)
+{
+    for (int k = 0; k < call->args; k++) {
+        const Arg *arg = &call->arg[k];
+        bool keep = arg->kind == ARG_KEEP && strcmp(parameter, "keep") == 0;
+        bool micro = arg->name && strcmp(parameter, "micro") == 0 &&
+                     strcmp(arg->name, "losses + micro") == 0;
+        if (keep || micro ||
+            (arg->kind != ARG_KEEP && arg->name &&
+             strcmp(arg->name, parameter) == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool body_uses(const Body *body, int which)
+{
+    for (int i = 0; i < body->call_count; i++)
+        if (call_uses(&body->calls[i], block_words[which]))
+            return true;
+    return false;
+}
+
+static const Body *chunk_body(const Lowerer *w, BodyKind kind, int chunk)
+{
+    for (int i = 0; i < w->out->body_count; i++)
+        if (w->out->bodies[i].kind == kind && w->out->bodies[i].chunk == chunk)
+            return &w->out->bodies[i];
+    return NULL;
+}
+
+static void load_call(Lowerer *w, Body *body, Action a, bool targets, int index)
+{
+    Program *p = w->p;
+    bool ids = p->vocabulary > 0;
+    int block = find_block_of(p, targets ? BLOCK_TARGETS : BLOCK_X, a.chunk,
+                              a.micro);
+    Call *call = new_call(w, body,
+                          ids ? (targets ? "pp_token_targets" : "pp_tokens")
+                              : (targets ? "pp_number_targets" : "pp_numbers"));
+    call->column = COLUMN_TAKE;
+    call->action = index;
+    push(call, ids ? ARG_IDS : ARG_AT, block_name(w, block), 0);
+    push_number(call, a.micro);
+}
+
+static void compute_call(Lowerer *w, Body *body, Action a, int index)
+{
+    Program *p = w->p;
+    bool forward = a.kind == ACT_F;
+    if (forward && a.chunk == 0 && !p->emulate)
+        load_call(w, body, a, false, index);
+    if (forward && p->chunks[a.chunk].targets >= 0 && !p->emulate)
+        load_call(w, body, a, true, index);
+    const Body *function = chunk_body(w, forward ? BODY_FORWARD : BODY_BACKWARD,
+                                      a.chunk);
+    Call *call = new_call(w, body,
+                          text_format(p->arena, "%s_%d",
+                                      forward ? "forward" : "backward",
+                                      a.chunk));
+    call->column = COLUMN_COMPUTE;
+    call->action = index;
+    push(call, ARG_NAME, "m", 0);
+    push_number(call, a.micro);
+    for (int i = 0; i < BLOCK_ORDER; i++)
+        if (body_uses(function, i))
+            push(call, ARG_OFFSET,
+                 block_name(w,
+                            find_block_of(p, block_order[i], a.chunk, a.micro)),
+                 0);
+}
+
+static const char *link_for(Lowerer *w, Action a, bool sending, bool back)
+{
+    Program *p = w->p;
+    RankProgram *out = w->out;
+    const char *name = text_format(p->arena, "%s_%c%d",
+                                   sending ? "send" : "recv", back ? 'b' : 'f',
+                                   a.chunk);
+    for (int i = 0; i < out->link_count; i++)
+        if (strcmp(out->links[i].name, name) == 0)
+            return out->links[i].name;
+    const Chunk *chunk = &p->chunks[a.chunk];
+    int tensor = sending ? (back ? chunk->dx : chunk->y)
+                         : (back ? chunk->dy : chunk->x);
+    out->links = array_grow(p->arena, out->links, out->link_count,
+                            sizeof *out->links);
+    out->links[out->link_count++] = (Link){
+        name,
+        text_format(p->arena, "%d%s_%c", a.chunk, sending ? "SEND" : "RECV",
+                    back ? 'B' : 'F'),
+        a.peer, p->emulate ? EMULATED_FLOATS : p->tensors[tensor].floats};
+    return name;
+}
+
+static bool is_kind(Action a, ActionKind forth, ActionKind back)
+{
+    return a.kind == forth || a.kind == back;
+}
+
+static size_t message_cell(const Program *p, Action a, bool back)
+{
+    size_t cells = (size_t)p->chunk_count * (size_t)p->set.microbatches.value;
+    return (back ? cells : 0) + (size_t)a.micro * (size_t)p->chunk_count +
+           (size_t)a.chunk;
+}
+
+static void message_call(Lowerer *w, Body *body, Action a, int index)
+{
+    bool receive = is_kind(a, ACT_RECV_F, ACT_RECV_B);
+    bool take = is_kind(a, ACT_TAKE_F, ACT_TAKE_B);
+    bool wait = is_kind(a, ACT_WAIT_F, ACT_WAIT_B);
+    bool send = is_kind(a, ACT_SEND_F, ACT_SEND_B);
+    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B ||
+                a.kind == ACT_WAIT_B || a.kind == ACT_TAKE_B;
+    Call *call = new_call(w, body,
+                          wait      ? "pp_wait"
+                          : take    ? "pp_take"
+                          : receive ? "pp_recv"
+                                    : "pp_send");
+    call->column = send ? COLUMN_GIVE : COLUMN_TAKE;
+    call->action = index;
+    push(call, ARG_LINK, link_for(w, a, send || wait, back), 0);
+    push_number(call, a.micro);
+    if (wait || take) {
+        const int *ordinals = wait ? w->sent : w->received;
+        push_number(call, ordinals[message_cell(w->p, a, back)]);
+        return;
+    }
+    if (w->p->emulate) {
+        double latency = w->p->cost.message[a.chunk + (receive && back)];
+        push_at(call, receive ? "taken" : "sent");
+        if (!receive || latency == 0)
+            return;
+        call->function = "pp_recv_late";
+        push_number(call, emulated_ns(w->p, latency));
+        return;
+    }
+    BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X)
+                             : (back ? BLOCK_DX : BLOCK_Y);
+    push_at(call, block_name(w, find_block_of(w->p, kind, a.chunk, a.micro)));
+}
+
+/* Numbers the messages of each queue: what a WAIT or a TAKE counts up to. */
+static int *number_messages(Lowerer *w, ActionKind forth, ActionKind back)
+{
+    Program *p = w->p;
+    const List *list = &p->lists[w->rank];
+    size_t cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
+    int *count = arena_take(p->arena, sizeof *count * (size_t)p->ranks);
+    int *ordinals = arena_take(p->arena, sizeof *ordinals * 2 * cells);
+    for (int i = 0; i < list->count; i++) {
+        Action a = list->at[i];
+        if (!is_kind(a, forth, back))
+            continue;
+        ordinals[message_cell(p, a, a.kind == back)] = ++count[a.peer];
+        if (count[a.peer] > w->out->depth)
+            w->out->depth = count[a.peer];
+    }
+    return ordinals;
+}
+
+void phase_bodies(Lowerer *w)
+{
+    const List *list = &w->p->lists[w->rank];
+    int border[4] = {0, list->steady, list->cooldown, list->count};
+    for (int phase = 0; phase < 3; phase++) {
+        Body *body = new_body(w, (BodyKind)(BODY_WARMUP + phase), -1);
+        for (int i = border[phase]; i < border[phase + 1]; i++) {
+            Action a = list->at[i];
+            if (a.kind <= ACT_W)
+                compute_call(w, body, a, i);
+            else if (a.kind < ACT_REDUCE)
+                message_call(w, body, a, i);
+        }
+    }
+}
+
+void number_all_messages(Lowerer *w)
+{
+    w->sent = number_messages(w, ACT_SEND_F, ACT_SEND_B);
+    w->received = number_messages(w, ACT_RECV_F, ACT_RECV_B);
+}
+
+/* ---- the end of a step, and of the run ---- */
+
+static bool is_home(const Lowerer *w, int parameter)
+{
+    return w->parameter[parameter] != NULL;
+}
+
+void reduce_body(Lowerer *w)
+{
+    Program *p = w->p;
+    Body *body = new_body(w, BODY_REDUCE, -1);
+    int last = p->chunk_count - 1;
+    if (p->chunks[last].rank == w->rank) {
+        Call *call = new_call(w, body, "pp_loss");
+        push_at(call, "losses");
+        push_number(call, p->set.microbatches.value);
+    }
+    for (int t = 0; t < p->tie_count; t++) {
+        char *uses = text_format(p->arena, "%s", "");
+        for (int u = 0; u < p->ties[t].use_count; u++)
+            if (w->gradient[p->ties[t].uses[u]])
+                uses = text_format(p->arena, "%s%sm + %s", uses,
+                                   *uses ? ", " : "",
+                                   w->gradient[p->ties[t].uses[u]]);
+        if (!*uses)
+            continue;
+        Call *call = new_call(w, body, "pp_reduce");
+        push(call, ARG_LINK,
+             text_format(p->arena, "tie_%s",
+                         identifier(p, p->parameters[p->ties[t].root].name)),
+             0);
+        push(call, ARG_PARTS, uses, 0);
+    }
+}
+
+/* What kernels read is made anew from what the optimizer has changed. */
+static void narrow_call(Lowerer *w, Body *body, int parameter)
+{
+    if (!w->master[parameter])
+        return;
+    Call *call = new_call(w, body, "pp_narrow");
+    push_at(call, w->parameter[parameter]);
+    push_at(call, w->master[parameter]);
+    push_number(call, (double)parameter_values(&w->p->parameters[parameter]));
+}
+
+static const char *master_of(const Lowerer *w, int parameter)
+{
+    return w->master[parameter] ? w->master[parameter]
+                                : w->parameter[parameter];
+}
+
+/* A tied parameter counts once in the norm: on the rank of its first use. */
+void update_body(Lowerer *w)
+{
+    Program *p = w->p;
+    Body *body = new_body(w, BODY_UPDATE, -1);
+    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW;
+    for (int i = 0; p->set.clip.value > 0 && i < p->parameter_count; i++) {
+        if (!is_home(w, i) || p->parameters[i].tied >= 0)
+            continue;
+        Call *call = new_call(w, body, "pp_square");
+        push_number(call, i);
+        push_at(call, w->gradient[i]);
+        push_number(call, (double)parameter_values(&p->parameters[i]));
+    }
+    for (int i = 0; i < p->parameter_count; i++) {
+        if (!is_home(w, i))
+            continue;
+        Call *call = new_call(w, body, adamw ? "pp_adamw" : "pp_sgd");
+        push_at(call, master_of(w, i));
+        push_at(call, w->gradient[i]);
+        push(call, w->moment[0][i] ? ARG_AT : ARG_NULL, w->moment[0][i], 0);
+        if (w->moment[1][i])
+            push_at(call, w->moment[1][i]);
+        push_number(call, (double)parameter_values(&p->parameters[i]));
+        push(call, ARG_LINK, "h", 0);
+        push(call, ARG_REAL, NULL, p->parameters[i].decay ? p->set.decay : 0);
+        narrow_call(w, body, i);
+    }
+}
+
+/* A second copy of a tied parameter starts from the first one's name, so all
+ * copies are equal. */
+void initialise_body(Lowerer *w)
+{
+    Program *p = w->p;
+    Body *body = new_body(w, BODY_INITIALISE, -1);
+    for (int i = 0; i < p->parameter_count; i++) {
+        const Parameter *q =
+            &p->parameters[p->parameters[i].tied < 0 ? i
+                                                     : p->parameters[i].tied];
+        if (!is_home(w, i) || (q->deviation == 0 && q->fill == 0))
+            continue;
+        Call *call = new_call(w, body,
+                              q->deviation > 0 ? "pp_normal" : "pp_fill");
+        push_at(call, master_of(w, i));
+        push_number(call, (double)parameter_values(q));
+        if (q->deviation > 0)
+            push(call, ARG_TEXT, q->name, 0);
+        push(call, ARG_REAL, NULL, q->deviation > 0 ? q->deviation : q->fill);
+        narrow_call(w, body, i);
+    }
+}
+
+/* Every use is saved under its own name, by the rank that has it: the names do
+ * not depend on the cut. */
+void save_body(Lowerer *w)
+{
+    Program *p = w->p;
+    Body *body = new_body(w, BODY_SAVE, -1);
+    for (int i = 0; i < p->parameter_count; i++) {
+        if (!w->gradient[i])
+            continue;
+        Call *call = new_call(w, body, "pp_save");
+        push(call, ARG_TEXT, p->parameters[i].name, 0);
+        push_at(call, master_of(w, parameter_home(p, w->rank, i)));
+        push_number(call, (double)p->parameters[i].rows);
+        push_number(call, (double)p->parameters[i].columns);
+    }
+}
