@@ -43,6 +43,7 @@ bless: all
 bench: packages
 	@$(MAKE) --no-print-directory all
 	@sh bench/run
+	@sh bench/emulate
 
 gpu-test:
 	@$(MAKE) --no-print-directory all
@@ -240,9 +241,9 @@ $B/tests/%: tests/%.c $B/libpipec.a
 	@mkdir -p $(@D)
 	$(TEST_C) $(PIPEC_FLAGS) -Itests $< $B/libpipec.a -lm
 
-$B/bench/kernel: bench/kernel.c $(KERNELS)
+$B/bench/kernel: bench/kernel.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)
-	$(TEST_C) $< $(KERNELS) $(LIBS)
+	$(TEST_C) $< $(KERNELS) $B/runtime/random.o $(LIBS)
 
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 

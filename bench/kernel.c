@@ -6,6 +6,7 @@
  * and backward, and compared with the time its matrix products would take at the ceiling. */
 #include "../runtime/cpu/device.h"
 #include "../runtime/fail.h"
+#include "../runtime/random.h"
 #include "../runtime/pp.h"
 
 #include <dnnl.h>
@@ -45,7 +46,7 @@ static float *numbers(size_t count, const char *name)
     float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
     if (!x)
         pp_fail("out of memory\n");
-    pp_normal(x, count, name, 1);
+    pp_draw_normal(x, count, name, 1);
     return x;
 }
 
