@@ -232,8 +232,6 @@ static void print_job(Program *p, FILE *out, int rank)
     fprintf(out,
             "    .actions = %d, .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",
             count_actions(p, rank), 4 * arena, p->set.seed.value, bubble_of(p));
-    if (p->emulate)
-        fprintf(out, "    .emulated = %.0f,\n", emulated_ns(p, p->makespan));
     print_data(p, out, rank);
     if (p->target == TARGET_CUDA)
         print_cuda_job(p, out);
@@ -602,6 +600,10 @@ static void print_main(Program *p, FILE *out, const RankProgram *program,
     bool cuda = p->target == TARGET_CUDA;
     fprintf(out, "int main(int argc, char **argv)\n{\n    float *m = "
                  "pp_start(&job, argc, argv);\n");
+    if (p->emulate)
+        fprintf(out,
+                "    pp_emulate(%.0f);  // what the plan gives a step, ns\n",
+                emulated_ns(p, p->makespan));
     print_if(p, out, program, BODY_INITIALISE, "    initialise(m);\n");
     fprintf(out, "    while (pp_next_step()) {\n");
     if (cuda)

@@ -159,7 +159,6 @@ static void describe(void)
     snprintf(control->schedule, sizeof control->schedule, "%s", plan->schedule);
     control->steps = plan->steps;
     control->bubble = plan->bubble;
-    control->makespan = plan->emulated;
 }
 
 float *pp_start(const PpJob *job, int argc, char **argv)

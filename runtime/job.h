@@ -22,6 +22,7 @@ typedef struct Job {
     RankRecord *self;               // control->records[rank]
     StepRecord record;              // of the step that runs
     Event *event, *event_end;       // --trace: room for the rest of the step; NULL: none
+    int emulated;                   // 1: this is an emulation
     int64_t clock;                  // emulation: model time, as in pp.h
 } Job;
 

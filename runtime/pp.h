@@ -56,7 +56,6 @@ typedef struct PpJob {
     const PpQueue *queues;
     int queue_count;
     size_t message, reduce;
-    double emulated;            // an emulation: ns that the plan gives a step; else 0
 } PpJob;
 
 float *pp_start(const PpJob *job, int argc, char **argv);   // the arena, zeroed, 64-byte aligned
@@ -101,6 +100,7 @@ void pp_wait(const PpLink *link, int micro, int taken);
  * sender's clock; pp_recv and pp_wait move the clock of whoever waits for it,
  * pp_recv_late to `latency` ns after the message was sent: a link that is slow
  * while both of its ends are free. A step begins on all ranks at one time. */
+void pp_emulate(int64_t step);  // right after pp_start: ns that the plan gives a step
 void pp_sleep(int64_t nanoseconds);
 void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency);
 

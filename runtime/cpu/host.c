@@ -68,6 +68,13 @@ static int64_t spin_time(void)
     return spin;
 }
 
+void pp_emulate(int64_t step)
+{
+    pp_job.emulated = 1;
+    if (pp_job.plan.rank == 0)
+        pp_job.control->makespan = (double)step;
+}
+
 void pp_sleep(int64_t nanoseconds)
 {
     pp_job.clock += nanoseconds;

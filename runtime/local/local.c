@@ -94,14 +94,14 @@ void pp_mark_step(void)
         pp_job.event = own.events + at;
         pp_job.event_end = pp_job.event + self->actions;
     }
-    if (pp_job.plan.emulated > 0)
+    if (pp_job.emulated)
         start_together();
 }
 
 /* An emulation: what this rank waited for was there at `time`. */
 static void move_clock(int64_t time)
 {
-    if (pp_job.plan.emulated > 0 && time > pp_job.clock) {
+    if (pp_job.emulated && time > pp_job.clock) {
         pp_job.clock = time;
         pp_sleep(0);
     }

@@ -52,7 +52,7 @@ emulated big "$root/examples/big.pipe" --steps 2
 
 # Nothing but sleeps and messages of 16 floats: all the functions that are called.
 cat 1f1b-4-1/rank*.c | grep -o 'pp_[a-z_]*(' | sort -u | tr -d '\n' >log
-[ "$(cat log)" = 'pp_begin(pp_end(pp_finish(pp_next_step(pp_recv(pp_send(pp_sleep(pp_start(pp_wait(' ]
+[ "$(cat log)" = 'pp_begin(pp_emulate(pp_end(pp_finish(pp_next_step(pp_recv(pp_send(pp_sleep(pp_start(pp_wait(' ]
 verdict sleeps-alone $?
 grep -h 'arena = ' 1f1b-4-1/rank*.c big/rank*.c >log
 [ "$(grep -c 'arena = 128,' log)" = 12 ]
