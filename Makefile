@@ -59,6 +59,7 @@ install: all
 	install $B/bin/pipec $(DESTDIR)$(PREFIX)/bin/pipec
 	install $(LIB)/pprun $(DESTDIR)$(PREFIX)/lib/pipec/pprun
 	install -m 644 $(LIB)/libpp.a $(LIB)/pp.h $(DESTDIR)$(PREFIX)/lib/pipec/
+	$(if $(wildcard $(LIB)/libpp_cuda_*.a),install -m 644 $(wildcard $(LIB)/libpp_cuda_*.a) $(DESTDIR)$(PREFIX)/lib/pipec/)
 	install -m 644 runtime/pp.h $(DESTDIR)$(PREFIX)/include/pp.h
 	install -m 644 docs/pipec.1 $(DESTDIR)$(PREFIX)/share/man/man1/pipec.1
 
