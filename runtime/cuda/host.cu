@@ -112,6 +112,27 @@ void make_lanes()
     }
 }
 
+/* Pinned room for so many floats: for the edges of a run, not for its steps. */
+float *staging(size_t count)
+{
+    if (count > host.staging_floats) {
+        CHECK(cudaFreeHost(host.staging));
+        CHECK(cudaMallocHost((void **)&host.staging, count * sizeof(float)));
+        host.staging_floats = count;
+    }
+    return host.staging;
+}
+
+/* On the compute stream, and done when it returns: a plain cudaMemcpy is ordered
+ * by the default stream, which the compute stream does not wait for. */
+void upload(float *to, const float *from, size_t count)
+{
+    memcpy(staging(count), from, count * sizeof(float));
+    CHECK(cudaMemcpyAsync(to, host.staging, count * sizeof(float),
+                          cudaMemcpyHostToDevice, pp_device.compute));
+    CHECK(cudaStreamSynchronize(pp_device.compute));
+}
+
 /* Only a parameter's owner notes its square; the sum over ranks takes zeros
  * from all others. */
 void clear_squares()
@@ -247,9 +268,7 @@ float *host_arena(void)
     host.transport->start();
     CHECK(cudaMemsetAsync(pp_device.hyper, 0, sizeof(Hyper), pp_device.compute));
     float one = 1;                                  // without a clip
-    CHECK(cudaMemcpy(&pp_device.hyper->scale, &one, sizeof one,
-                     cudaMemcpyHostToDevice));
-    CHECK(cudaStreamSynchronize(pp_device.compute));
+    upload(&pp_device.hyper->scale, &one, 1);
     return arena;
 }
 
@@ -313,12 +332,7 @@ void host_end_step(void)
 /* Waits on the host: only at the edges of a run. */
 const float *host_read_back(const float *values, size_t count)
 {
-    if (count > host.staging_floats) {
-        CHECK(cudaFreeHost(host.staging));
-        CHECK(cudaMallocHost((void **)&host.staging, count * sizeof(float)));
-        host.staging_floats = count;
-    }
-    CHECK(cudaMemcpyAsync(host.staging, values, count * sizeof(float),
+    CHECK(cudaMemcpyAsync(staging(count), values, count * sizeof(float),
                           cudaMemcpyDeviceToHost, pp_device.compute));
     CHECK(cudaStreamSynchronize(pp_device.compute));
     return host.staging;
@@ -371,7 +385,7 @@ void pp_normal(float *w, size_t count, const char *name, float deviation)
     if (!values)
         pp_fail("out of memory");
     bridge_draw_normal(values, count, name, deviation);
-    CHECK(cudaMemcpy(w, values, count * sizeof(float), cudaMemcpyHostToDevice));
+    upload(w, values, count);
     free(values);
 }
 

@@ -40,6 +40,7 @@ ncclUniqueId *share_queue_ids(int count)
         CHECK_NCCL(ncclGetUniqueId(&ids[i]));
     CHECK(cudaMalloc(&device, bytes));
     CHECK(cudaMemcpy(device, ids, bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaDeviceSynchronize());  // the stream does not wait for the copy
     CHECK_NCCL(ncclBroadcast(device, device, bytes, ncclChar, 0, world,
                              pp_device.compute));
     CHECK(cudaStreamSynchronize(pp_device.compute));
@@ -56,6 +57,7 @@ void start(void)
     CHECK_NCCL(ncclCommInitRank(&world, job->ranks, id, job->rank));
     CHECK(cudaMalloc((void **)&token, sizeof *token));
     CHECK(cudaMemset(token, 0, sizeof *token));
+    CHECK(cudaDeviceSynchronize());
     if (job->queue_count == 0)
         return;
     ncclUniqueId *ids = share_queue_ids(job->queue_count);
