@@ -5,8 +5,20 @@ build 3
 build 1
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
-# The pid of the rank program $1, a child of the pprun $2.
-rank_pid() { ps -o pid=,args= --ppid "$2" | awk -v p="$1" '$2 ~ p { print $1 }'; }
+# The pid of the rank program $1, a child of the pprun $2; by /proc, since ps is not everywhere.
+rank_pid() {
+    for process in /proc/[0-9]*; do
+        grep -q "^PPid:[[:space:]]*$2\$" "$process/status" 2>/dev/null && grep -q "$1" "$process/cmdline" 2>/dev/null &&
+            basename "$process"
+    done
+}
+# The rank programs of this folder that still run.
+ranks_left() {
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/cwd" 2>/dev/null)" = "$PWD" ] && grep -q '^[.]/check3_' "$process/cmdline" 2>/dev/null &&
+            ! grep -q '^State:[[:space:]]*Z' "$process/status" && basename "$process"
+    done
+}
 # start NAME OPTION...: a long job of 3 ranks in the background, which has run for half a second.
 start() {
     name=$1
@@ -22,7 +34,7 @@ finish() {
     status=$?
     took=$(($(milliseconds) - began))
     [ $took -le $1 ] || not_ok "$name-time" "$took ms, at most $1 are allowed"
-    [ -z "$(ps -eo ppid=,args= | grep '[.]/check3_')" ] || not_ok "$name-left" "ranks are left behind"
+    [ -z "$(ranks_left)" ] || not_ok "$name-left" "ranks are left behind"
 }
 same() { [ "$2" = "$3" ] || not_ok "$1" "status $2, not $3: $(tail -3 "$1" | tr '\n' '|')"; }
 
