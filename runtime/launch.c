@@ -421,7 +421,11 @@ static int shows_life(Job *job, int64_t elapsed)
             continue;
         read_state(&job->rank[i]);
         ticks += job->rank[i].ticks;
-        life |= strchr("RDt", job->rank[i].state) != NULL;
+        /* A rank that waits wakes ten times a second to look round: to be
+         * ready to run means nothing then. */
+        int waits = atomic_load(&job->control->records[i].waiting) !=
+                    NOT_WAITING;
+        life |= !waits && strchr("RDt", job->rank[i].state) != NULL;
     }
     double used = (double)(ticks - job->ticks) / (double)sysconf(_SC_CLK_TCK) *
                   1e9;
