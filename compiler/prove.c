@@ -36,7 +36,7 @@ typedef struct Prover {
     double *arrival[2];  // [micro * chunks + chunk] of x, of dy
     bool *parked;        // [rank] waits for another rank
     int *arrived;        // [tie, then step] ranks at the collective
-    Place *heap;         // index: rank; ordered by key
+    int *heap;           // ranks, ordered by key
     double *key;         // [rank]
     int heap_count;
 } Prover;
@@ -404,24 +404,24 @@ static void heap_push(Prover *v, int rank, double key)
 {
     int i = v->heap_count++;
     v->key[rank] = key;
-    for (; i > 0 && before(v, rank, v->heap[(i - 1) / 2].rank); i = (i - 1) / 2)
+    for (; i > 0 && before(v, rank, v->heap[(i - 1) / 2]); i = (i - 1) / 2)
         v->heap[i] = v->heap[(i - 1) / 2];
-    v->heap[i].rank = rank;
+    v->heap[i] = rank;
 }
 
 static int heap_pop(Prover *v)
 {
-    int top = v->heap[0].rank, moved = v->heap[--v->heap_count].rank, i = 0;
+    int top = v->heap[0], moved = v->heap[--v->heap_count], i = 0;
     for (int child = 1; child < v->heap_count; child = 2 * i + 1) {
         if (child + 1 < v->heap_count &&
-            before(v, v->heap[child + 1].rank, v->heap[child].rank))
+            before(v, v->heap[child + 1], v->heap[child]))
             child++;
-        if (!before(v, v->heap[child].rank, moved))
+        if (!before(v, v->heap[child], moved))
             break;
         v->heap[i] = v->heap[child];
         i = child;
     }
-    v->heap[i].rank = moved;
+    v->heap[i] = moved;
     return top;
 }
 

@@ -1,39 +1,8 @@
 #!/bin/sh
 # compare.sh RUNTIME SCRATCH: `pipec compare` beside its goldens, NAME.compare here; BLESS=1 rewrites them.
 # Then the formulas of the course chapter against its CSV, and what it refuses.
-pipec=$(cd "$1" && pwd)/../../bin/pipec
-scratch=$2
-cd "$(dirname "$0")" || exit 1
-
-# golden NAME WORD...
-golden() {
-    name=$1
-    shift
-    "$pipec" compare "$@" > "$scratch/out" 2>&1
-    status=$?
-    [ -n "$BLESS" ] && cp "$scratch/out" "$name.compare"
-    if [ $status -ne 0 ]; then
-        echo "not ok $name status $status"
-    elif cmp -s "$name.compare" "$scratch/out"; then
-        echo "ok $name"
-    else
-        echo "not ok $name"
-        diff -u "$name.compare" "$scratch/out" | head -20
-    fi
-}
-
-# refuses NAME STATUS TEXT WORD...
-refuses() {
-    name=$1 wanted=$2 text=$3
-    shift 3
-    "$pipec" compare "$@" > "$scratch/out" 2>&1
-    status=$?
-    if [ $status -eq "$wanted" ] && grep -q -e "$text" "$scratch/out"; then
-        echo "ok $name"
-    else
-        echo "not ok $name status $status: $(head -c 200 "$scratch/out")"
-    fi
-}
+command=compare
+. "$(dirname "$0")/../golden"
 
 timed=../inspect/cluster.pipe
 plain=../inspect/course_interleaved.pipe

@@ -1,38 +1,7 @@
 #!/bin/sh
 # diff.sh RUNTIME SCRATCH: `pipec diff` beside its goldens, NAME.diff here; BLESS=1 rewrites them.
-pipec=$(cd "$1" && pwd)/../../bin/pipec
-scratch=$2
-cd "$(dirname "$0")" || exit 1
-
-# golden NAME WORD...
-golden() {
-    name=$1
-    shift
-    "$pipec" diff "$@" > "$scratch/out" 2>&1
-    status=$?
-    [ -n "$BLESS" ] && cp "$scratch/out" "$name.diff"
-    if [ $status -ne 0 ]; then
-        echo "not ok $name status $status"
-    elif cmp -s "$name.diff" "$scratch/out"; then
-        echo "ok $name"
-    else
-        echo "not ok $name"
-        diff -u "$name.diff" "$scratch/out" | head -20
-    fi
-}
-
-# refuses NAME STATUS TEXT WORD...
-refuses() {
-    name=$1 wanted=$2 text=$3
-    shift 3
-    "$pipec" diff "$@" > "$scratch/out" 2>&1
-    status=$?
-    if [ $status -eq "$wanted" ] && grep -q -e "$text" "$scratch/out"; then
-        echo "ok $name"
-    else
-        echo "not ok $name status $status: $(head -c 200 "$scratch/out")"
-    fi
-}
+command=diff
+. "$(dirname "$0")/../golden"
 
 course=../inspect/course_
 golden same ${course}1f1b.pipe ${course}1f1b.pipe

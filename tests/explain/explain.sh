@@ -1,39 +1,11 @@
 #!/bin/sh
 # explain.sh RUNTIME SCRATCH: `pipec explain` beside its goldens, NAME.explain here; BLESS=1 rewrites them.
 # Then what it says about places that there are not.
-pipec=$(cd "$1" && pwd)/../../bin/pipec
-scratch=$2
-cd "$(dirname "$0")" || exit 1
+command=explain
+. "$(dirname "$0")/../golden"
 
-# golden NAME FILE WORD...
-golden() {
-    name=$1
-    shift
-    "$pipec" explain "$@" > "$scratch/said" 2>&1
-    status=$?
-    # Schedules that come later add rows of their own.
-    awk '!/^  schedule=/ || /^  schedule=(1f1b|gpipe|interleaved|naive)/' "$scratch/said" > "$scratch/out"
-    [ -n "$BLESS" ] && cp "$scratch/out" "$name.explain"
-    if [ $status -ne 0 ]; then
-        echo "not ok $name status $status"
-    elif cmp -s "$name.explain" "$scratch/out"; then
-        echo "ok $name"
-    else
-        echo "not ok $name"
-        diff -u "$name.explain" "$scratch/out" | head -20
-    fi
-}
-
-# refuses NAME FILE PLACE: exit status 2, and it says what places look like.
-refuses() {
-    "$pipec" explain "$2" "$3" > "$scratch/out" 2>&1
-    status=$?
-    if [ $status -eq 2 ] && grep -q 'is no place in this plan' "$scratch/out"; then
-        echo "ok $1"
-    else
-        echo "not ok $1 status $status: $(head -c 200 "$scratch/out")"
-    fi
-}
+# Schedules that come later add rows of their own.
+stable() { awk '!/^  schedule=/ || /^  schedule=(1f1b|gpipe|interleaved|naive)/'; }
 
 plain=../inspect/course_1f1b.pipe
 interleaved=../inspect/course_interleaved.pipe
@@ -50,12 +22,12 @@ golden unit $timed r3@6000us            # the same place in another unit
 cmp -s time.explain unit.explain && echo "ok units" || echo "not ok units differ"
 golden options $timed r0@0.6            # keeps group = 4 when it tries warmup
 
-refuses rank $plain r4@1
-refuses late $plain r0@33.5
-refuses chunk $plain 4F0
-refuses micro $plain 2F8
-refuses weights $plain 2W0
-refuses words $plain later
-refuses huge $plain 99999999999999999999F0
-refuses ms_without_cluster $plain r0@1ms
-refuses empty_time $plain r0@
+refuses rank 2 'is no place in this plan' $plain r4@1
+refuses late 2 'is no place in this plan' $plain r0@33.5
+refuses chunk 2 'is no place in this plan' $plain 4F0
+refuses micro 2 'is no place in this plan' $plain 2F8
+refuses weights 2 'is no place in this plan' $plain 2W0
+refuses words 2 'is no place in this plan' $plain later
+refuses huge 2 'is no place in this plan' $plain 99999999999999999999F0
+refuses ms_without_cluster 2 'is no place in this plan' $plain r0@1ms
+refuses empty_time 2 'is no place in this plan' $plain r0@
