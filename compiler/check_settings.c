@@ -176,6 +176,12 @@ static const Node *set_schedule_file(Program *p, Span at, const Node *from)
     return path->next;
 }
 
+static void default_options(Program *p)
+{
+    for (int i = 0; i < 4; i++)
+        p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
+}
+
 static void set_schedule(Program *p, Span at, const Node *value)
 {
     p->set.schedule_at = at;
@@ -201,8 +207,7 @@ static void set_schedule(Program *p, Span at, const Node *value)
             help(p, "`pipec --help schedules` lists them");
         return;
     }
-    for (int i = 0; i < 4; i++)
-        p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
+    default_options(p);
     for (const Node *argument = value->child;
          argument && p->errors <= MAX_ERRORS; argument = argument->next)
         set_schedule_option(p, argument);
@@ -583,8 +588,7 @@ static void default_schedule(Program *p)
     for (int i = 0; i < schedule_count; i++)
         if (strcmp(schedules[i]->name, name) == 0)
             p->set.schedule = schedules[i];
-    for (int i = 0; i < 4; i++)
-        p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
+    default_options(p);
 }
 
 static void check_virtual(Program *p)

@@ -466,6 +466,7 @@ bool run(Program *p, const char *directory, char **options, int option_count);
 
 /* ---- inspect.c, timeline.c, dump.c: what a person sees ---- */
 
+double shortest_action(const Program *p);                   // of F and B, by the cost model; at most the makespan
 double bubble_of(const Program *p);                         // idle share of ranks x makespan, 0 .. 1
 void inspect(Program *p, FILE *out, bool colour, bool all);
 void balance_lines(Program *p, FILE *out);                  // work.c: the heaviest rank, and what it costs

@@ -269,7 +269,7 @@ static int longest_name(const Side *s)
     return longest;
 }
 
-static double shortest_action(const Side *s)
+static double shortest_of_side(const Side *s)
 {
     double shortest = s->p->makespan;
     for (int c = 0; c < s->p->chunk_count; c++)
@@ -287,7 +287,7 @@ static Drawing plan_drawing(Side *a, Side *b, bool all, FILE *out)
         a->scale = 1.0 / a->p->chunk_count;
         b->scale = 1.0 / b->p->chunk_count;
     }
-    double one = shortest_action(a), other = shortest_action(b),
+    double one = shortest_of_side(a), other = shortest_of_side(b),
            end = a->p->makespan * a->scale;
     d.width = longest_name(a) > longest_name(b) ? longest_name(a)
                                                 : longest_name(b);

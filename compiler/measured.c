@@ -448,12 +448,7 @@ static void print_differences(Program *p, FILE *out)
  * many columns as the plan, so that the two can be laid on each other. */
 static void take_columns(Program *p, Program *real)
 {
-    double shortest = p->makespan;
-    for (int c = 0; c < p->chunk_count; c++)
-        for (int kind = ACT_F; kind <= ACT_B; kind++)
-            if (p->cost.compute[kind][c] > 0 &&
-                p->cost.compute[kind][c] < shortest)
-                shortest = p->cost.compute[kind][c];
+    double shortest = shortest_action(p);
     for (int c = 0; c < p->chunk_count; c++)
         for (int kind = 0; kind < 4; kind++)
             real->cost.compute[kind][c] = real->makespan * shortest /

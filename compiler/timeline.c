@@ -20,7 +20,7 @@ typedef struct Grid {
     int columns, cell;  // cell: characters, with the gap
 } Grid;
 
-static double shortest_action(const Program *p)
+double shortest_action(const Program *p)
 {
     double shortest = p->makespan;
     for (int c = 0; c < p->chunk_count; c++)
