@@ -19,7 +19,7 @@
  * layers, and the least T is found by halving. Within T, rules 3 and 4 are the
  * shortest path through (chunk, first layer): a table from the last chunk back.
  *
- * Several chunks per rank, chunk c on rank c % ranks: the loads of a rank add
+ * Several chunks per rank, placed as a loop or a wave: the loads of a rank add
  * up over places far apart, and no polynomial method is known to us. The
  * chain's cut above, with slowest chunk C, is where we start: C is at most
  * total / chunks + the heaviest layer, so no rank is above total / ranks + v x
@@ -49,6 +49,7 @@ static const Squares NONE = ~(Squares)0;
 typedef struct Chain {
     const int64_t *before;  // [layers + 1] cost of all layers before this one
     int layers, chunks, ranks;
+    Placement placement;
     int64_t *load;                    // [ranks] of the cut in hand
     int *sizes;                       // [chunks] the same
     int64_t rank_limit, chunk_limit;  // of a search
@@ -200,6 +201,11 @@ static void cut_chain(Chain *n)
 
 /* ---- several chunks per rank ---- */
 
+static int rank_of(const Chain *n, int chunk)
+{
+    return placed_rank(n->placement, n->ranks, chunk);
+}
+
 /* Fills the loads with those of the first `chunks` chunks; returns where the
  * next one begins. */
 static int fill_loads(Chain *n, int chunks)
@@ -207,7 +213,7 @@ static int fill_loads(Chain *n, int chunks)
     int layer = 0;
     memset(n->load, 0, sizeof *n->load * (size_t)n->ranks);
     for (int c = 0; c < chunks; c++) {
-        n->load[c % n->ranks] += chunk_cost(n, layer, n->sizes[c]);
+        n->load[rank_of(n, c)] += chunk_cost(n, layer, n->sizes[c]);
         layer += n->sizes[c];
     }
     return layer;
@@ -282,7 +288,7 @@ static bool place_from(Chain *n, int c, int layer, int64_t spare, Squares sum)
 {
     if (c == n->chunks)
         return layer == n->layers;
-    int64_t *load = &n->load[c % n->ranks], room = n->rank_limit - *load;
+    int64_t *load = &n->load[rank_of(n, c)], room = n->rank_limit - *load;
     room = room < n->chunk_limit ? room : n->chunk_limit;
     int most = most_layers(n, layer, n->chunks - c - 1, room), first = most;
     bool last = c + n->ranks >= n->chunks;
@@ -328,8 +334,8 @@ static void move_boundary(Chain *n, int b, int step)
 {
     int layer = step > 0 ? n->begin[b] : n->begin[b] - 1;
     int64_t cost = step * chunk_cost(n, layer, 1);
-    n->load[(b - 1) % n->ranks] += cost;
-    n->load[b % n->ranks] -= cost;
+    n->load[rank_of(n, b - 1)] += cost;
+    n->load[rank_of(n, b)] -= cost;
     n->begin[b] += step;
 }
 
@@ -341,12 +347,14 @@ static void move_boundary(Chain *n, int b, int step)
  */
 static bool eject(Chain *n, int rank, int64_t limit, int depth)
 {
-    for (int c = rank; c < n->chunks; c += n->ranks) {
-        for (int side = 0; side < 2; side++) {
+    for (int c = 0; c < n->chunks; c++) {
+        for (int side = 0; side < 2 && rank_of(n, c) == rank; side++) {
             int b = c + side, step = side ? -1 : 1;
-            int other = (side ? c + 1 : c - 1 + n->ranks) % n->ranks;
             if (b == 0 || b == n->chunks ||
-                n->begin[c + 1] - n->begin[c] == 1 || n->moves-- <= 0)
+                n->begin[c + 1] - n->begin[c] == 1)
+                continue;
+            int other = rank_of(n, side ? c + 1 : c - 1);
+            if (other == rank || n->moves-- <= 0)
                 continue;
             move_boundary(n, b, step);
             int next = n->load[other] > limit  ? other
@@ -430,11 +438,14 @@ static void refine(Chain *n, int64_t bound, int *kept)
 }
 
 void balanced_sizes(const double *cost, int layers, int chunks, int ranks,
-                    int *sizes)
+                    Placement placement, int *sizes)
 {
     Arena *arena = arena_open();
     int exponent;
-    Chain n = {.layers = layers, .chunks = chunks, .ranks = ranks};
+    Chain n = {.layers = layers,
+               .chunks = chunks,
+               .ranks = ranks,
+               .placement = placement};
     n.before = add_up(arena, cost, layers, &exponent);
     n.load = arena_take(arena, sizeof *n.load * (size_t)ranks);
     n.sizes = sizes;

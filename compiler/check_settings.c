@@ -386,13 +386,32 @@ static void set_dtype(Program *p, Span at, const Node *value)
     help(p, "use `dtype f32`, or compile for a GPU: --target cuda");
 }
 
+static void set_placement(Program *p, Span at, const Node *value)
+{
+    p->set.placement_at = at;
+    for (int i = 0; value->kind == NODE_NAME && i < PLACEMENT_COUNT; i++) {
+        if (strcmp(value->text, placement_names[i]) != 0)
+            continue;
+        p->set.placement = (Placement)i;
+        return;
+    }
+    error_at(p, value->at,
+             "a placement is `loop`, `vee`, `wave` or `twin`");
+    const char *near = value->kind == NODE_NAME
+                           ? nearest(value->text, placement_names,
+                                     PLACEMENT_COUNT)
+                           : NULL;
+    if (near)
+        help(p, "did you mean `%s`", near);
+}
+
 /* ---- keys ---- */
 
 static const struct {
     const char *block, *key;
 } word_keys[] = {
-    {"pipeline", "schedule"}, {"pipeline", "split"}, {"train", "data"},
-    {"train", "optimizer"},   {"train", "dtype"},
+    {"pipeline", "schedule"}, {"pipeline", "split"},     {"train", "data"},
+    {"train", "optimizer"},   {"train", "dtype"},        {"pipeline", "placement"},
 };
 enum {
     WORD_KEYS = sizeof word_keys / sizeof *word_keys,
@@ -452,7 +471,7 @@ static void needs_value(Program *p, int key, Span at)
 {
     static const char *const examples[WORD_KEYS] = {
         "schedule 1f1b", "split even", "data bytes \"corpus.txt\"",
-        "optimizer adamw(lr = 3e-4)", "dtype f32"};
+        "optimizer adamw(lr = 3e-4)", "dtype f32", "placement vee"};
     error_at(p, at, "`%s` needs a value", key_name(key));
     if (key >= NUMBER_KEYS)
         help(p, "%s", examples[key - NUMBER_KEYS]);
@@ -482,7 +501,8 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
     case 1: set_split(p, at, value); break;
     case 2: return set_data(p, at, value);
     case 3: set_optimizer(p, value); break;
-    default: set_dtype(p, at, value);
+    case 4: set_dtype(p, at, value); break;
+    default: set_placement(p, at, value);
     }
     return value->next;
 }
@@ -572,7 +592,7 @@ static void defaults(Settings *set)
         *field_of(set, &number_keys[i]) = (Number){number_keys[i].fallback,
                                                    nowhere};
     set->split_at = set->schedule_at = set->data_at = nowhere;
-    set->dtype_at = nowhere;
+    set->dtype_at = set->placement_at = nowhere;
     set->optimizer = OPTIMIZER_ADAMW;
     set->rate = 3e-4;
     set->decay = 0.1;
@@ -589,20 +609,6 @@ static void default_schedule(Program *p)
         if (strcmp(schedules[i]->name, name) == 0)
             p->set.schedule = schedules[i];
     default_options(p);
-}
-
-static void check_virtual(Program *p)
-{
-    const Schedule *s = p->set.schedule;
-    if (!s || s->many_chunks || p->set.virtuals.value == 1)
-        return;
-    Span at = p->set.virtuals.at.source >= 0 ? p->set.virtuals.at
-                                             : p->set.schedule_at;
-    error_at(p, at,
-             "schedule `%s` runs one chunk per rank, but `virtual` is %g",
-             s->name, p->set.virtuals.value);
-    note_at(p, p->set.schedule_at, "the schedule is chosen here");
-    help(p, "use `virtual 1`, or `schedule interleaved`");
 }
 
 static const char *const block_names[] = {"pipeline", "train", "cluster"};
@@ -662,5 +668,5 @@ void check_settings(Program *p)
     check_blocks(p, &seen);
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
-    check_virtual(p);
+    check_placement(p);
 }

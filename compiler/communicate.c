@@ -41,9 +41,8 @@ typedef struct Wires {
 
 static bool crosses(const Program *p, int chunk, bool back, int *peer)
 {
-    int other = back ? chunk - 1 : chunk + 1;
-    if (other < 0 || other >= p->chunk_count ||
-        p->chunks[other].rank == p->chunks[chunk].rank)
+    int other = back ? p->chunks[chunk].previous : p->chunks[chunk].next;
+    if (other < 0 || p->chunks[other].rank == p->chunks[chunk].rank)
         return false;
     if (back && p->chunks[chunk].dx < 0)
         return false;
@@ -82,8 +81,8 @@ static void fill_queues(Wires *w)
 static void receive(Wires *w, int rank, int chunk, int micro, bool back)
 {
     Program *p = w->p;
-    int from = back ? chunk + 1 : chunk - 1, peer;
-    if (from < 0 || from >= p->chunk_count || !crosses(p, from, back, &peer))
+    int from = back ? p->chunks[chunk].next : p->chunks[chunk].previous, peer;
+    if (from < 0 || !crosses(p, from, back, &peer))
         return;
     peer = p->chunks[from].rank;
     Queue *q = &w->queues[peer * p->ranks + rank];
@@ -92,7 +91,7 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
         Message m = q->messages[q->taken];
         push_action(p, &p->lists[rank],
                     (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
-                             m.chunk + (m.backward ? -1 : 1), m.micro, peer});
+                             m.chunk + (m.backward ? -1 : 1), m.micro, peer, 0});
     }
 }
 
@@ -102,7 +101,7 @@ static void send(Wires *w, int rank, int chunk, int micro, bool back)
     if (crosses(w->p, chunk, back, &peer))
         push_action(
             w->p, &w->p->lists[rank],
-            (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer});
+            (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer, 0});
 }
 
 static void receive_for(Wires *w, int rank, int entry)
@@ -118,20 +117,40 @@ static void take(Wires *w, int rank, Action a)
 {
     Program *p = w->p;
     bool back = a.kind != ACT_F;
-    int from = back ? a.chunk + 1 : a.chunk - 1, peer;
-    if (from < 0 || from >= p->chunk_count || !crosses(p, from, back, &peer))
+    int from = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous,
+        peer;
+    if (from < 0 || !crosses(p, from, back, &peer))
         return;
     push_action(p, &p->lists[rank],
                 (Action){back ? ACT_TAKE_B : ACT_TAKE_F, a.chunk, a.micro,
-                         p->chunks[from].rank});
+                         p->chunks[from].rank, 0});
+}
+
+/* The entries from `first` to `last`: all messages that they need, they
+ * themselves, all that they make. */
+static void run_entries(Wires *w, int rank, int first, int last)
+{
+    Program *p = w->p;
+    const List *order = &p->order[rank];
+    bool posts = p->target == TARGET_CUDA;
+    for (int i = first; i <= last + posts; i++)
+        receive_for(w, rank, i);
+    for (int i = first; posts && i <= last; i++)
+        if (order->at[i].kind != ACT_W)
+            take(w, rank, order->at[i]);
+    for (int i = first; i <= last; i++)
+        push_action(p, &p->lists[rank], order->at[i]);
+    for (int i = first; i <= last; i++) {
+        Action a = order->at[i];
+        if (a.kind != ACT_W)
+            send(w, rank, a.chunk, a.micro, a.kind != ACT_F);
+    }
 }
 
 static void rank_list(Wires *w, int rank)
 {
-    Program *p = w->p;
-    const List *order = &p->order[rank];
-    List *list = &p->lists[rank];
-    int early = p->target == TARGET_CUDA ? 1 : 0;
+    const List *order = &w->p->order[rank];
+    List *list = &w->p->lists[rank];
     for (int i = 0; i <= order->count; i++) {
         if (i == order->steady)
             list->steady = list->count;
@@ -139,15 +158,9 @@ static void rank_list(Wires *w, int rank)
             list->cooldown = list->count;
         if (i == order->count)
             break;
-        Action a = order->at[i];
-        receive_for(w, rank, i);
-        if (early)
-            receive_for(w, rank, i + early);
-        if (early && a.kind != ACT_W)
-            take(w, rank, a);
-        push_action(p, list, a);
-        if (a.kind != ACT_W)
-            send(w, rank, a.chunk, a.micro, a.kind != ACT_F);
+        bool pair = order->at[i].pair && i + 1 < order->count;
+        run_entries(w, rank, i, i + pair);
+        i += pair;
     }
 }
 
@@ -180,13 +193,13 @@ static void collectives(Program *p)
                                        p->parameters[p->ties[t].uses[u]].layer);
                 if (p->chunks[c].rank != r)
                     continue;
-                push_action(p, &p->lists[r], (Action){ACT_REDUCE, c, t, -1});
+                push_action(p, &p->lists[r], (Action){ACT_REDUCE, c, t, -1, 0});
                 break;
             }
         }
     }
     for (int r = 0; r < p->ranks; r++)
-        push_action(p, &p->lists[r], (Action){ACT_STEP, -1, -1, -1});
+        push_action(p, &p->lists[r], (Action){ACT_STEP, -1, -1, -1, 0});
 }
 
 bool communicate(Program *p)

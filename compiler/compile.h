@@ -105,6 +105,22 @@ typedef struct Number {         // a setting, and where it was written (span -1:
     Span at;
 } Number;
 
+/* Which rank has a chunk; P = 3, six chunks (twin: three in each of two copies):
+ *
+ *     loop  0 1 2 0 1 2      chunk mod P
+ *     vee   0 1 2 2 1 0      forth and back; two chunks per rank
+ *     wave  0 1 2 2 1 0 ...  the same any number of times
+ *     twin  0 1 2, 2 1 0     two copies of the model, in opposite directions; the
+ *                            first half of the micro-batches passes the first copy */
+#define PLACEMENTS(X) X(LOOP, "loop") X(VEE, "vee") X(WAVE, "wave") X(TWIN, "twin")
+typedef enum {
+#define AS_ENUM(name, text) PLACE_##name,
+    PLACEMENTS(AS_ENUM)
+#undef AS_ENUM
+    PLACEMENT_COUNT
+} Placement;
+extern const char *const placement_names[PLACEMENT_COUNT];
+
 typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT, SPLIT_BALANCED } SplitKind;
 typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } DataKind;
 typedef enum { DTYPE_F32, DTYPE_BF16 } Dtype;      // of activations and of what kernels read
@@ -114,6 +130,8 @@ typedef struct Settings {
     Number stages, virtuals, microbatches, rows;            // P, v, M, rows of one micro-batch
     const Schedule *schedule;
     Span schedule_at;
+    Placement placement;
+    Span placement_at;
     Number option[4];                                       // the schedule's own, in its order
     const char *schedule_path;                              // schedule from "x.csv"; else NULL
     SplitKind split;
@@ -157,6 +175,7 @@ typedef struct Parameter {
     double deviation, fill;     // deviation > 0: normal(0, deviation), else the constant
     bool decay;                 // weight decay applies: matrices, not biases
     int tied;                   // the parameter that this one shares its values with
+    int copy;                   // of the model, 0 or 1: only the first is saved
 } Parameter;
 
 typedef struct Op {             // one forward op
@@ -187,6 +206,7 @@ typedef struct Let {
 
 bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
+void check_placement(Program *p);                           // of the schedule: placement, virtual, stages
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Node *at, double *value);
 /* The same for a whole number from least to most; `what` names it in the
@@ -231,13 +251,17 @@ typedef struct Gradient {       // one backward call
 } Gradient;
 
 bool graph(Program *p);
+/* twin.c: appends a second copy of all layers, ops, tensors and gradients; its
+ * parameters are tied to those of the first. */
+void copy_model(Program *p);
 
 /* ---- partition: layers -> chunks on ranks ---- */
 
-typedef enum { PLACE_LOOP } Placement;
-
 typedef struct Chunk {
     int first_layer, layer_count, rank;
+    int copy;                   // of the model: 0, or 1 for the second of a twin
+    int previous, next;         // chunks of the same copy; -1: none
+    int first_micro, micro_count;       // the micro-batches that pass through it
     int first_op, op_count;
     int first_gradient, gradient_count;
     int x, y, dx, dy;           // tensors: input, output and their gradients
@@ -247,11 +271,14 @@ typedef struct Chunk {
 } Chunk;
 
 bool partition(Program *p);
+bool goes_through(const Program *p, int chunk, int micro);        // does the micro-batch go through the chunk
 int chunk_of_layer(const Program *p, int layer);
+int placed_rank(Placement placement, int ranks, int chunk);
+int gradients_end(const Program *p, int layer);             // behind the layer's gradients
 size_t parameter_values(const Parameter *q);
 /* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
- * as can be; chunk c is on rank c % ranks. See there for ties. */
-void balanced_sizes(const double *cost, int layers, int chunks, int ranks, int *sizes);
+ * as can be. See there for ties. */
+void balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
 double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks);       // no cut is below it
 void layer_costs(const Program *p, double *cost);           // work.c: operations of F, I and W of each layer
 
@@ -272,6 +299,7 @@ typedef struct Action {         // printed as in PyTorch's CSV: 2F0 3B1 2SEND_F0
     ActionKind kind;
     int chunk, micro;           // REDUCE: micro is the tie; STEP: both -1
     int peer;                   // SEND, RECV, WAIT, TAKE: the other rank; else -1
+    int pair;                   // of an order: runs as one with the next, between the messages of both
 } Action;
 
 typedef struct List {           // one rank's actions in program order
@@ -282,20 +310,31 @@ typedef struct List {           // one rank's actions in program order
 
 struct Schedule {               // one file in schedules/ defines one
     const char *name, *summary;
-    bool many_chunks;           // takes `virtual` above 1
+    int least_chunks, most_chunks;      // values of `virtual` that it takes; 0 stands for 1
+    Placement placement;        // where its chunks lie ...
+    bool any_placement;         // ... unless the file says otherwise
+    bool even_stages;           // needs an even number of ranks
+    int (*least_micros)(int stages);                        // with fewer the list of so many is cut; NULL: any
     const char *option[4];      // names of its own numbers, e.g. "group"
     double fallback[4];         // their defaults
     long most[4];               // their largest values; the least is 1
     const char *chapter_bubble; // the textbook's formula, in words
     double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
     void (*order)(Program *p, int rank);                    // appends with the calls below
+    bool (*orders)(Program *p);                             // or this one, all ranks at once
 };
 
 extern const Schedule *const schedules[];                   // written by the Makefile from the folder
 extern const int schedule_count;
 bool schedule(Program *p);
+/* Does the schedule run with so many ranks, and chunks on each; its placement
+ * is one of them, too. */
+bool schedule_takes(const Schedule *s, Placement placement, int stages, int virtuals);
 void forward(Program *p, int rank, int chunk, int micro);   // for schedules/: append F
 void backward(Program *p, int rank, int chunk, int micro);  // append B
+void backward_input(Program *p, int rank, int chunk, int micro);        // append I
+void backward_weight(Program *p, int rank, int chunk, int micro);       // append W
+void pair_with_next(Program *p, int rank);                  // what was appended last
 void begin_steady(Program *p, int rank);
 void begin_cooldown(Program *p, int rank);
 double option(const Program *p, const char *name);          // of the schedule in use
@@ -339,7 +378,15 @@ typedef struct Place {          // one entry of all lists
     int rank, index;
 } Place;
 
+/* In which order a chunk adds the gradients of its micro-batches. */
+typedef enum {
+    SUMS_ASCEND,                // 0, 1, 2, ...: the bits of every schedule that does
+    SUMS_AGREE,                 // another one, the same for all chunks: the bits do not depend on the cut
+    SUMS_DIFFER                 // not the same for all chunks
+} Sums;
+
 bool prove(Program *p);
+void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
 Cost cluster_cost(Program *p);                              // from the `cluster` block
@@ -352,8 +399,10 @@ double span_time(const Program *p, int rank);               // last end - first 
 
 typedef enum {
     BLOCK_PARAMETER, BLOCK_MASTER, BLOCK_GRADIENT, BLOCK_MEAN, BLOCK_VARIANCE, BLOCK_LOSSES, BLOCK_SCRATCH, BLOCK_TMP,  // all along
-    BLOCK_KEEP, BLOCK_X, BLOCK_Y, BLOCK_DX, BLOCK_DY, BLOCK_TARGETS                             // of one micro-batch
+    BLOCK_KEEP, BLOCK_HOLD, BLOCK_DHOLD, BLOCK_X, BLOCK_Y, BLOCK_DY, BLOCK_DX, BLOCK_TARGETS    // of one micro-batch
 } BlockKind;
+enum { MICRO_KINDS = BLOCK_TARGETS - BLOCK_KEEP + 1 };
+extern const char *const block_words[MICRO_KINDS];          // in programs: keep hold dhold x y dy dx t
 
 typedef struct Block {
     BlockKind kind;
@@ -363,10 +412,14 @@ typedef struct Block {
     int slot;                   // which of the chunk's blocks of this kind at another offset, from 0
 } Block;
 
-typedef struct Frame {          // where a chunk's tensors lie inside its KEEP block and the scratch
-    size_t keep;                // floats of the KEEP block
-    size_t scratch;             // floats, the larger of forward and backward
-    bool x_backward, y_backward;        // backward reads the chunk's input, its output
+typedef enum { READ_INPUT = 1, READ_WEIGHT = 2 } Readers;       // of I, of W; B is both
+
+typedef struct Frame {          // where a chunk's tensors lie inside its blocks and the scratch
+    bool split;                 // some of its backwards are an I and a W
+    size_t keep;                // floats of the KEEP block: from F to I
+    size_t hold, dhold;         // of what W reads, from F and from I; 0 where no backward is split
+    size_t scratch;             // floats, the largest of F, I and B
+    int x, y, dy, dx;           // Readers of what crosses the chunk's boundaries
 } Frame;
 
 typedef struct Item {           // something to place: alive over [first, last]
@@ -376,6 +429,11 @@ typedef struct Item {           // something to place: alive over [first, last]
 } Item;
 
 bool memory(Program *p);
+/* memory_frame.c: frames, within and inside of all chunks, then of one: `split`
+ * when some of its backwards are an I and a W. */
+void take_frames(Program *p);
+void frame_chunk(Program *p, int chunk, bool split);
+size_t aligned(size_t floats);                              // up to 16 floats = 64 bytes
 size_t pack(Arena *arena, Item *items, int count);          // memory_place.c: fills the offsets, returns the height
 void place_blocks(Program *p);                              // memory_place.c: offsets of all blocks, then WAITs
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro);      // index; -1: there is none
@@ -387,7 +445,7 @@ int parameter_home(const Program *p, int rank, int parameter);
 
 typedef enum {
     ARG_AT,         // an address of the arena, by the name of its offset
-    ARG_KEEP,       // the same in the chunk's keep block
+    ARG_KEEP, ARG_HOLD, ARG_DHOLD,      // the same in a block of the chunk
     ARG_IDS,        // an address of the arena that holds token ids
     ARG_OFFSET,     // a named offset, handed to a chunk's function
     ARG_NUMBER, ARG_REAL, ARG_NULL, ARG_TEXT, ARG_NAME, ARG_LINK,
@@ -417,8 +475,9 @@ typedef struct Constant {       // a named offset, in floats; or, without a name
     size_t value;
 } Constant;
 
-typedef enum { BODY_FORWARD, BODY_BACKWARD, BODY_WARMUP, BODY_STEADY, BODY_COOLDOWN, BODY_REDUCE, BODY_UPDATE,
+typedef enum { BODY_FORWARD, BODY_BACKWARD, BODY_INPUT, BODY_WEIGHT, BODY_WARMUP, BODY_STEADY, BODY_COOLDOWN, BODY_REDUCE, BODY_UPDATE,
                BODY_INITIALISE, BODY_SAVE } BodyKind;
+extern const char *const body_words[BODY_SAVE + 1];         // forward backward input ...
 
 typedef struct Body {           // one function of the rank program
     BodyKind kind;
@@ -449,8 +508,8 @@ typedef struct RankProgram {
 
 bool lower(Program *p);
 char *identifier(Program *p, const char *name);             // "h.3.q" -> "h_3_q"
-/* Does a call take this parameter of its chunk's function: keep, x, y, dy, dx,
- * t or micro. */
+/* Does a call take this parameter of its chunk's function: one of block_words,
+ * or micro. */
 bool call_uses(const Call *call, const char *parameter);
 
 /* ---- emit: programs -> rankN.c, then binaries ---- */
@@ -513,8 +572,8 @@ struct Program {
     int parameter_count;
     Op *ops;
     int op_count;
-    Layer *layers;
-    int layer_count;
+    Layer *layers;              // of every copy of the model
+    int layer_count;            // of one
     int input, targets;         // tensors
     long vocabulary;            // 0: the input is numbers
 
@@ -525,6 +584,7 @@ struct Program {
 
     Chunk *chunks;              // partition
     int chunk_count, ranks;
+    int copies, copy_chunks;    // of the model: 1, or 2 for a twin; chunks of one
 
     List *order;                // schedule: [rank] compute only
     int **cells;                // [rank][entry of order] the cell of the file that it came from; NULL: no file
@@ -538,13 +598,15 @@ struct Program {
     Place *linear;              // all entries in one order that respects every dependency
     int linear_count;
     double makespan;
+    Sums sums;
+    Place sums_at;              // unless they ascend: the first entry that adds out of order
 
     Block *blocks;              // memory
     int block_count;
     int *block_index;           // see find_block_of
     Frame *frames;              // [chunk]
-    size_t *inside;             // [tensor] offset inside its KEEP block or the scratch
-    bool *kept;                 // [tensor] in the KEEP block
+    BlockKind *within;          // [tensor] KEEP, HOLD, DHOLD or SCRATCH; X for those that cross a boundary
+    size_t *inside;             // [tensor] offset inside that block or the scratch
     size_t *arena_floats;       // [rank]
     size_t *peak_floats;        // [rank] the most floats alive at one time: a bound that no plan is below
 

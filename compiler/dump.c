@@ -157,8 +157,9 @@ static void dump_memory(Program *p, FILE *out)
 {
     static const char *const kinds[] = {
         "parameter", "master",  "gradient", "mean",   "variance",
-        "losses",    "scratch", "tmp",      "keep",   "x",
-        "y",         "dx",      "dy",       "targets"};
+        "losses",    "scratch", "tmp",      "keep",   "hold",
+        "dhold",     "x",       "y",        "dy",     "dx",
+        "targets"};
     dump_lists(p, out, p->lists);
     for (int r = 0; r < p->ranks; r++) {
         fprintf(out, "rank %d: arena %zu floats, alive at most %zu\n", r,
@@ -183,9 +184,9 @@ static void dump_lower(Program *p, FILE *out)
                 fprintf(out, "  %s = %zu\n", program->constants[i].name,
                         program->constants[i].value);
         for (int b = 0; b < program->body_count; b++)
-            fprintf(out, "  body %d of chunk %d: %d calls\n",
-                    program->bodies[b].kind, program->bodies[b].chunk,
-                    program->bodies[b].call_count);
+            fprintf(out, "  %s of chunk %d: %d calls\n",
+                    body_words[program->bodies[b].kind],
+                    program->bodies[b].chunk, program->bodies[b].call_count);
     }
 }
 

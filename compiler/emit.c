@@ -15,9 +15,6 @@
 
 enum { PIECE = 256, WIDTH = 100 };
 
-static const char *const phase_names[] = {"warmup", "steady", "cooldown"};
-static const char *const block_words[] = {"keep", "x", "y", "dy", "dx", "t"};
-
 /* ---- one call ---- */
 
 /* The shortest decimal that reads back as the same float. */
@@ -38,6 +35,8 @@ static const char *arg_text(Program *p, const Arg *arg)
     switch (arg->kind) {
     case ARG_AT: return text_format(p->arena, "m + %s", arg->name);
     case ARG_KEEP: return text_format(p->arena, "k + %s", arg->name);
+    case ARG_HOLD: return text_format(p->arena, "w + %s", arg->name);
+    case ARG_DHOLD: return text_format(p->arena, "d + %s", arg->name);
     case ARG_IDS: return text_format(p->arena, "pp_ids(m + %s)", arg->name);
     case ARG_NUMBER: return text_format(p->arena, "%.0f", arg->number);
     case ARG_REAL: return real_text(p, arg->number);
@@ -133,8 +132,10 @@ static void print_string(FILE *out, const char *text)
 static void print_data(Program *p, FILE *out, int rank)
 {
     const Tensor *x = &p->tensors[p->input], *t = &p->tensors[p->targets];
-    bool reads = p->chunks[0].rank == rank ||
-                 p->chunks[p->chunk_count - 1].rank == rank;
+    bool reads = false;
+    for (int c = 0; c < p->chunk_count; c++)
+        reads |= p->chunks[c].rank == rank &&
+                 (p->chunks[c].previous < 0 || p->chunks[c].next < 0);
     DataKind kind = reads && !p->emulate ? p->set.data : DATA_NONE;
     fprintf(out, "    .data = {.format = %s, .path = ", data_format(kind));
     print_string(out, kind == DATA_NONE ? "" : p->set.data_path);
@@ -321,7 +322,7 @@ static void print_signature(FILE *out, const Body *body, const char *name,
     fprintf(out, "static void %s(float *m", name);
     if (micro)
         fprintf(out, ", int micro");
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < MICRO_KINDS; i++)
         if (range_uses(body, from, to, block_words[i]))
             fprintf(out, ", size_t %s", block_words[i]);
     fputc(')', out);
@@ -331,8 +332,10 @@ static void print_kernels(Program *p, FILE *out, const Body *body, int from,
                           int to)
 {
     const char *layer = NULL;
-    if (range_uses(body, from, to, "keep"))
-        fprintf(out, "    float *const k = m + keep;\n");
+    for (int i = 0; i < 3; i++)
+        if (range_uses(body, from, to, block_words[i]))
+            fprintf(out, "    float *const %c = m + %s;\n", "kwd"[i],
+                    block_words[i]);
     for (int i = from; i < to; i++) {
         const Call *call = &body->calls[i];
         if (!layer || strcmp(layer, call->comment) != 0)
@@ -346,9 +349,7 @@ static void print_kernels(Program *p, FILE *out, const Body *body, int from,
 
 static const char *body_name(Program *p, const Body *body)
 {
-    return text_format(p->arena, "%s_%d",
-                       body->kind == BODY_FORWARD ? "forward" : "backward",
-                       body->chunk);
+    return text_format(p->arena, "%s_%d", body_words[body->kind], body->chunk);
 }
 
 static void print_prototype(Program *p, FILE *out, const Body *body)
@@ -365,7 +366,7 @@ static void print_piece_calls(FILE *out, const Body *body, const char *name)
         fprintf(out, "    %s_part%d(m", name, from / PIECE);
         if (range_uses(body, from, to, "micro"))
             fprintf(out, ", micro");
-        for (int i = 0; i < 6; i++)
+        for (int i = 0; i < MICRO_KINDS; i++)
             if (range_uses(body, from, to, block_words[i]))
                 fprintf(out, ", %s", block_words[i]);
         fprintf(out, ");\n");
@@ -392,7 +393,7 @@ static void print_chunk(Program *p, FILE *out, const Body *body)
             p->layers[chunk->first_layer + chunk->layer_count - 1].name);
     print_signature(out, body, name, 0, body->call_count, true);
     fprintf(out, "\n{\n    pp_begin(\"%d%s\", micro);\n", body->chunk,
-            body->kind == BODY_FORWARD ? "F" : "B");
+            action_names[body->kind]);
     if (body->call_count == 0 || p->emulate)
         fprintf(out, "    (void)m;\n");
     if (pieces)
@@ -475,7 +476,7 @@ static void print_lines(Program *p, FILE *out, int rank, const Line *lines,
 
 static void print_phase(Program *p, FILE *out, int rank, const Body *body)
 {
-    const char *name = phase_names[body->kind - BODY_WARMUP];
+    const char *name = body_words[body->kind];
     Line *lines = arena_take(p->arena,
                              sizeof *lines * (size_t)(body->call_count + 1));
     int count = gather_lines(p, body, lines);
@@ -530,13 +531,11 @@ static void print_reduce(Program *p, FILE *out, const Call *call)
 
 static void print_plain(Program *p, FILE *out, const Body *body)
 {
-    static const char *const names[] = {"reduce", "update", "initialise",
-                                        "save"};
     bool update = body->kind == BODY_UPDATE;
     if (body->call_count == 0 && !(update && p->set.clip.value > 0))
         return;
     fprintf(out, "static void %s(float *m)\n{\n",
-            names[body->kind - BODY_REDUCE]);
+            body_words[body->kind]);
     int i = 0;
     for (; i < body->call_count &&
            strcmp(body->calls[i].function, "pp_square") == 0;
@@ -564,8 +563,6 @@ static bool is_printed(const Program *p, const Body *body)
 static void print_step(Program *p, FILE *out, const RankProgram *program,
                        int rank, const char *indent)
 {
-    static const char *const names[] = {
-        "", "", "warmup", "steady", "cooldown", "reduce", "update"};
     size_t first = 0, floats = 0;
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
@@ -581,7 +578,7 @@ static void print_step(Program *p, FILE *out, const RankProgram *program,
         const Body *body = &program->bodies[i];
         if (body->kind >= BODY_WARMUP && body->kind <= BODY_UPDATE &&
             is_printed(p, body))
-            fprintf(out, "%s%s(m);\n", indent, names[body->kind]);
+            fprintf(out, "%s%s(m);\n", indent, body_words[body->kind]);
     }
 }
 
@@ -627,7 +624,7 @@ void emit_rank(Program *p, FILE *out, int rank)
     print_constants(p, out, program, 0, program->block_constants);
     print_links(program, out);
     for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind <= BODY_BACKWARD)
+        if (program->bodies[i].kind <= BODY_WEIGHT)
             print_prototype(p, out, &program->bodies[i]);
     fputc('\n', out);
     for (int i = 0; i < program->body_count; i++)
@@ -637,7 +634,7 @@ void emit_rank(Program *p, FILE *out, int rank)
     print_constants(p, out, program, program->block_constants,
                     program->constant_count);
     for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind <= BODY_BACKWARD)
+        if (program->bodies[i].kind <= BODY_WEIGHT)
             print_chunk(p, out, &program->bodies[i]);
     print_ties(p, out, rank);
     for (int i = 0; i < program->body_count; i++)

@@ -375,7 +375,7 @@ static void add_order(Import *x, Cell cell, Found f)
     p->cells[cell.rank] = array_grow(p->arena, p->cells[cell.rank],
                                      order->count, sizeof(int));
     p->cells[cell.rank][order->count] = cell.number;
-    push_action(p, order, (Action){(ActionKind)f.kind, f.stage, f.micro, -1});
+    push_action(p, order, (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
 }
 
 static bool take_action(Import *x, Cell cell, Found f)
@@ -400,8 +400,26 @@ static bool take_action(Import *x, Cell cell, Found f)
         add_order(x, cell, f);
     else
         push_action(x->p, &x->messages[cell.rank],
-                    (Action){(ActionKind)f.kind, f.stage, f.micro, -1});
+                    (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
     return true;
+}
+
+/* A placement that has all stages where the file has them, or NULL. */
+static const char *fitting_placement(const Import *x)
+{
+    const Program *p = x->p;
+    for (int k = 0; k < PLACEMENT_COUNT; k++) {
+        int s = 0;
+        while (s < p->chunk_count &&
+               (!x->owner[s] ||
+                x->owner[s] - 1 == placed_rank((Placement)k, p->ranks, s)))
+            s++;
+        if (s == p->chunk_count && p->copies == 1 && k != PLACE_TWIN &&
+            schedule_takes(p->set.schedule, (Placement)k, p->ranks,
+                           (int)p->set.virtuals.value))
+            return placement_names[k];
+    }
+    return NULL;
 }
 
 static bool is_placed(Import *x)
@@ -412,12 +430,16 @@ static bool is_placed(Import *x)
         if (!x->owner[s] || x->owner[s] == rank + 1)
             continue;
         error_at(p, p->set.schedule_at,
-                 "%s: stage %d is on rank %d, but pipec has chunk %d on rank "
-                 "%d",
+                 "%s: stage %d is on rank %d, but the placement `%s` has chunk "
+                 "%d on rank %d",
                  cell_place(x, x->owner[s] - 1, x->owner_cell[s]), s,
-                 x->owner[s] - 1, s, rank);
-        help(p, "chunk c lies on rank c mod P; other placements cannot be run "
-                "yet");
+                 x->owner[s] - 1, placement_names[p->set.placement], s, rank);
+        const char *fits = fitting_placement(x);
+        if (fits)
+            help(p, "use `placement %s`", fits);
+        else
+            help(p, "the file's stages are placed as none of loop, vee, wave "
+                    "and twin");
         return false;
     }
     return true;
@@ -436,7 +458,9 @@ static bool is_complete(Import *x)
     Program *p = x->p;
     for (int m = 0; m < x->micros; m++)
         for (int s = 0; s < p->chunk_count; s++)
-            if (!x->slot[SLOT_F][cell_of(x->p, s, m)])
+            if (!goes_through(p, s, m))
+                continue;
+            else if (!x->slot[SLOT_F][cell_of(x->p, s, m)])
                 return is_missing(x, s, m, "F");
             else if (!x->slot[SLOT_BACKWARD][cell_of(x->p, s, m)])
                 return is_missing(x, s, m, "B");
@@ -462,9 +486,9 @@ static bool is_message_send(ActionKind kind)
 static Found other_end(const Import *x, Action a)
 {
     bool up = a.kind == ACT_SEND_F || a.kind == ACT_RECV_B;
-    int stage = a.chunk + (up ? 1 : -1), kind = -1;
-    if (stage >= 0 && stage < x->p->chunk_count &&
-        x->p->chunks[stage].rank != x->p->chunks[a.chunk].rank)
+    const Chunk *chunk = &x->p->chunks[a.chunk];
+    int stage = up ? chunk->next : chunk->previous, kind = -1;
+    if (stage >= 0 && x->p->chunks[stage].rank != chunk->rank)
         kind = a.kind == ACT_SEND_F   ? ACT_RECV_F
                : a.kind == ACT_RECV_F ? ACT_SEND_F
                : a.kind == ACT_SEND_B ? ACT_RECV_B
@@ -508,9 +532,12 @@ static bool are_all_sent(Import *x)
 {
     Program *p = x->p;
     for (int s = 0; s + 1 < p->chunk_count; s++) {
-        if (p->chunks[s].rank == p->chunks[s + 1].rank)
+        const Chunk *chunk = &p->chunks[s];
+        if (chunk->next < 0 || chunk->rank == p->chunks[chunk->next].rank)
             continue;
         for (int m = 0; m < x->micros; m++) {
+            if (!goes_through(p, s, m))
+                continue;
             if (!x->slot[SLOT_SEND_F][cell_of(x->p, s, m)])
                 return is_missing(x, s, m, "SEND_F");
             if (p->chunks[s + 1].dx >= 0 &&
@@ -695,7 +722,9 @@ const Schedule *schedule_from(Program *p, const char *path)
     Schedule *made = arena_take(p->arena, sizeof *made);
     made->name = name;
     made->summary = "the order of a file, a row for each rank";
-    made->many_chunks = true;
+    made->most_chunks = 256;
+    made->any_placement = true;
+    made->orders = import_order;
     made->chapter_bubble = "(P-1)/(Mv+P-1) for interleaved";
     made->bubble = bubble;
     return made;

@@ -233,9 +233,9 @@ bool fit_layout(Program *p)
         help(p, "split even, or a list of layers per chunk");
         return false;
     }
-    if (set->size_count != p->chunk_count) {
+    if (set->size_count != p->copy_chunks) {
         error_at(p, set->split_at, "the layout has %d stages for %d chunks",
-                 set->size_count, p->chunk_count);
+                 set->size_count, p->copy_chunks);
         note_at(p, set->stages.at, "%g stages, from here", set->stages.value);
         help(p, "a stage of the layout is a chunk: stages times virtual");
         return false;

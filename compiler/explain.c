@@ -176,7 +176,7 @@ static const char *reaches(const Explanation *e, int node, int next)
                            name_of(e, next));
     bool back = to->kind != ACT_F;
     Action send = {back ? ACT_SEND_B : ACT_SEND_F, from->chunk, from->micro,
-                   b->rank};
+                   b->rank, 0};
     double takes = e->p->cost.message[back ? from->chunk : to->chunk];
     return text_format(
         e->p->arena, "%s to rank %d%s%s%s%s", action_text(e->p, send), b->rank,
@@ -476,7 +476,8 @@ static void other_schedules(Explanation *e, const Gap *gap, Trials *t)
 {
     for (int i = 0; i < schedule_count; i++) {
         if (schedules[i] == e->p->set.schedule ||
-            (!schedules[i]->many_chunks && e->p->chunk_count > e->p->ranks))
+            !schedule_takes(schedules[i], e->p->set.placement, e->p->ranks,
+                            (int)e->p->set.virtuals.value))
             continue;
         const char *change = text_format(e->p->arena, "schedule=%s",
                                          schedules[i]->name);
@@ -493,7 +494,9 @@ static void other_numbers(Explanation *e, const Gap *gap, Trials *t)
     try_settings(e, gap, t, more, &more, 1);
     for (int v = 1; v <= 4; v *= 2) {
         const char *change = text_format(e->p->arena, "virtual=%d", v);
-        if (v != virtuals && e->p->set.schedule->many_chunks)
+        if (v != virtuals &&
+            schedule_takes(e->p->set.schedule, e->p->set.placement,
+                           e->p->ranks, v))
             try_settings(e, gap, t, change, &change, 1);
     }
 }

@@ -52,7 +52,7 @@ static void partition_table(Program *p, FILE *out)
                 layer_range(p, chunk), chunk->parameters,
                 chunk->work[ENTRY_FORWARD] / 1e6,
                 chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
-                4 * p->frames[c].keep);
+                4 * (p->frames[c].keep + p->frames[c].hold));
     }
     for (int t = 0; t < p->tie_count; t++) {
         fprintf(out, "tied:");
@@ -87,6 +87,32 @@ static void bubble_lines(Program *p, FILE *out)
             "bubble of the makespan: %.2f %%; of each rank's own span, on "
             "average: %.2f %%\n",
             100 * bubble_of(p), 100 * own / p->ranks);
+}
+
+/* What a reader of the numbers should know about the list. */
+static void schedule_notes(Program *p, FILE *out)
+{
+    const Schedule *s = p->set.schedule;
+    int microbatches = (int)p->set.microbatches.value,
+        least = s->least_micros ? s->least_micros(p->ranks) : 1;
+    if (microbatches < least)
+        fprintf(out,
+                "`%s` is defined for %d micro-batches and more: with %d this is "
+                "its list for %d without the others, which leaves ranks idle\n",
+                s->name, least, microbatches, least);
+    if (p->sums == SUMS_ASCEND)
+        return;
+    Place at = p->sums_at;
+    fprintf(out,
+            "gradients are not added in the order of the micro-batches: %s on "
+            "rank %d comes late; %s\n",
+            action_text(p, p->lists[at.rank].at[at.index]), at.rank,
+            p->sums == SUMS_AGREE
+                ? "the order is the same for all chunks, so the last bits "
+                  "differ from other schedules', but not with the number of "
+                  "ranks"
+                : "chunks differ in the order, so the last bits are those of "
+                  "this list alone, the same in every run");
 }
 
 static void rank_table(Program *p, FILE *out)
@@ -140,7 +166,7 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
             "%s: %d layers, %ld parameters; %d ranks x %d chunks; %d "
             "micro-batches of %d x %ld positions\n\n",
             p->name, p->layer_count, all_parameters(p), p->ranks,
-            (int)p->set.virtuals.value, (int)p->set.microbatches.value,
+            p->chunk_count / p->ranks, (int)p->set.microbatches.value,
             (int)p->set.rows.value, x->seq);
     partition_table(p, out);
     fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
@@ -148,6 +174,7 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
     timeline(p, out, "", -1, colour, all ? 0 : 6);
     fputc('\n', out);
     bubble_lines(p, out);
+    schedule_notes(p, out);
     fputc('\n', out);
     rank_table(p, out);
     balance_lines(p, out);

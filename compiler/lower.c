@@ -84,7 +84,12 @@ static void push_tensor(Lowerer *w, const Chunk *chunk, Call *call, int tensor)
     else if (name)
         push_at(call, name);
     else
-        push(call, p->kept[tensor] ? ARG_KEEP : ARG_AT, w->tensor[tensor], 0);
+        push(call,
+             p->within[tensor] == BLOCK_KEEP    ? ARG_KEEP
+             : p->within[tensor] == BLOCK_HOLD  ? ARG_HOLD
+             : p->within[tensor] == BLOCK_DHOLD ? ARG_DHOLD
+                                                : ARG_AT,
+             w->tensor[tensor], 0);
 }
 
 static void push_parameter(Lowerer *w, Call *call, int parameter)
@@ -123,7 +128,6 @@ static void push_constant(Lowerer *w, Call *call, const Op *op,
 static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op,
                       const Gradient *g, const char *word)
 {
-    const Program *p = w->p;
     if (strcmp(word, "y") == 0)
         push_tensor(w, chunk, call, op->output);
     else if (strcmp(word, "x") == 0)
@@ -133,7 +137,7 @@ static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op,
     else if (strcmp(word, "stats") == 0)
         push_tensor(w, chunk, call, op->stats);
     else if (strcmp(word, "targets") == 0)
-        push_tensor(w, chunk, call, p->targets);
+        push_tensor(w, chunk, call, chunk->targets);
     else if (strcmp(word, "dx") == 0)
         push_tensor(w, chunk, call, g->dx);
     else if (strcmp(word, "dy") == 0)
@@ -196,29 +200,80 @@ double emulated_ns(const Program *p, double time)
                                0.5);
 }
 
-static void sleeping_bodies(Lowerer *w, int c)
+const char *const body_words[BODY_SAVE + 1] = {
+    "forward", "backward", "input",  "weight",     "warmup", "steady",
+    "cooldown", "reduce",  "update", "initialise", "save"};
+
+BodyKind body_of(ActionKind kind)
 {
-    for (int back = 0; back < 2; back++) {
-        Body *body = new_body(w, back ? BODY_BACKWARD : BODY_FORWARD, c);
-        Call *call = new_call(w, body, "pp_sleep");
-        double time = w->p->cost.compute[back ? ACT_B : ACT_F][c];
-        push_number(call, emulated_ns(w->p, time));
-        call->comment = "the modelled time, ns";
+    static const BodyKind bodies[] = {BODY_FORWARD, BODY_BACKWARD, BODY_INPUT,
+                                      BODY_WEIGHT};
+    return bodies[kind];
+}
+
+static void sleeping_body(Lowerer *w, int c, ActionKind kind)
+{
+    Call *call = new_call(w, new_body(w, body_of(kind), c), "pp_sleep");
+    push_number(call, emulated_ns(w->p, w->p->cost.compute[kind][c]));
+    call->comment = "the modelled time, ns";
+}
+
+/* The calls of a backward that belong to I, or to W, in order. */
+static void gradient_calls(Lowerer *w, const Chunk *chunk, Body *body,
+                           bool weights)
+{
+    Program *p = w->p;
+    for (int i = 0; i < chunk->gradient_count; i++) {
+        const Gradient *g = &p->gradients[chunk->first_gradient + i];
+        if ((g->entry == ENTRY_WEIGHT) == weights)
+            kernel_call(w, chunk, body, &p->ops[g->op], g->entry, g);
     }
 }
 
-static void chunk_bodies(Lowerer *w, int c)
+/* A whole backward frees what it can on the way; on a chunk that is also split
+ * it is I, then W. */
+static void backward_calls(Lowerer *w, int c, Body *body)
 {
     Program *p = w->p;
     const Chunk *chunk = &p->chunks[c];
-    Body *body = new_body(w, BODY_FORWARD, c);
-    for (int i = 0; i < chunk->op_count; i++)
-        kernel_call(w, chunk, body, &p->ops[chunk->first_op + i], ENTRY_FORWARD,
-                    NULL);
-    body = new_body(w, BODY_BACKWARD, c);
+    if (p->frames[c].split) {
+        gradient_calls(w, chunk, body, false);
+        gradient_calls(w, chunk, body, true);
+        return;
+    }
     for (int i = 0; i < chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[chunk->first_gradient + i];
         kernel_call(w, chunk, body, &p->ops[g->op], g->entry, g);
+    }
+}
+
+static void chunk_body(Lowerer *w, int c, ActionKind kind)
+{
+    Program *p = w->p;
+    const Chunk *chunk = &p->chunks[c];
+    Body *body = new_body(w, body_of(kind), c);
+    for (int i = 0; kind == ACT_F && i < chunk->op_count; i++)
+        kernel_call(w, chunk, body, &p->ops[chunk->first_op + i], ENTRY_FORWARD,
+                    NULL);
+    if (kind == ACT_B)
+        backward_calls(w, c, body);
+    else if (kind != ACT_F)
+        gradient_calls(w, chunk, body, kind == ACT_W);
+}
+
+/* One function for each kind of action that the rank's list has. */
+static void chunk_bodies(Lowerer *w, int c)
+{
+    bool used[ACT_W + 1] = {false};
+    const List *list = &w->p->lists[w->rank];
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i].kind <= ACT_W && list->at[i].chunk == c)
+            used[list->at[i].kind] = true;
+    for (int kind = 0; kind <= ACT_W; kind++) {
+        if (used[kind] && w->p->emulate)
+            sleeping_body(w, c, (ActionKind)kind);
+        else if (used[kind])
+            chunk_body(w, c, (ActionKind)kind);
     }
 }
 
@@ -236,7 +291,7 @@ static void emulated_rank(Lowerer *w)
 {
     for (int c = 0; c < w->p->chunk_count; c++)
         if (w->p->chunks[c].rank == w->rank)
-            sleeping_bodies(w, c);
+            chunk_bodies(w, c);
     number_all_messages(w);
     phase_bodies(w);
     name_emulated(w, has_link(w, 's'), has_link(w, 'r'));
@@ -292,7 +347,7 @@ static void lower_rank(Program *p, int rank, int *slots)
 bool lower(Program *p)
 {
     p->programs = arena_take(p->arena, sizeof *p->programs * (size_t)p->ranks);
-    size_t places = (BLOCK_TARGETS - BLOCK_KEEP + 1) * (size_t)p->chunk_count *
+    size_t places = MICRO_KINDS * (size_t)p->chunk_count *
                     (size_t)p->set.microbatches.value;
     int *slots = arena_take(p->arena, sizeof *slots * places);
     for (int r = 0; r < p->ranks; r++)

@@ -31,6 +31,7 @@ Call *new_call(Lowerer *w, Body *body, const char *function);
 void push(Call *call, ArgKind kind, const char *name, double number);
 void push_number(Call *call, double number);
 void push_at(Call *call, const char *name);
+BodyKind body_of(ActionKind kind);                   // of a compute
 /* The rank's block that lives all along, or NULL. */
 const Block *lasting(const Lowerer *w, BlockKind kind, int of);
 

@@ -33,7 +33,8 @@ static const char *const reserved[] = {
     "long",     "register",   "restrict", "return", "short",   "signed",
     "sizeof",   "static",     "struct",   "switch", "typedef", "union",
     "unsigned", "void",       "volatile", "while",  "main",    "m",
-    "k",        "h",          "micro",    "keep",   "x",       "y",
+    "k",        "w",          "d",        "h",      "micro",   "keep",
+    "hold",     "dhold",      "input",    "weight", "x",       "y",
     "dx",       "dy",         "t",        "job",    "warmup",  "steady",
     "cooldown", "initialise", "reduce",   "update", "save",    "losses",
     "tmp",      "NULL",       "argc",     "argv",   "errno",   "stdin",
@@ -157,7 +158,7 @@ void name_fixed(Lowerer *w)
 {
     Program *p = w->p;
     const Block *tmp = lasting(w, BLOCK_TMP, -1),
-                *losses = lasting(w, BLOCK_LOSSES, p->chunk_count - 1);
+                *losses = lasting(w, BLOCK_LOSSES, -1);
     const Block *both[2] = {losses, tmp && tmp->floats ? tmp : NULL};
     static const char *const names[2] = {"losses", "tmp"};
     if (both[0] || both[1])
@@ -178,55 +179,57 @@ void name_fixed(Lowerer *w)
 static void name_tensor(Lowerer *w, int tensor, size_t scratch)
 {
     Program *p = w->p;
+    bool dies = p->within[tensor] == BLOCK_SCRATCH;
     w->tensor[tensor] = constant_named(w, p->tensors[tensor].name,
-                                       p->inside[tensor] +
-                                           (p->kept[tensor] ? 0 : scratch),
+                                       p->inside[tensor] + (dies ? scratch : 0),
                                        tensor_shape(p, tensor));
+}
+
+/* The chunk's tensors that lie in one kind of block, or in the scratch. */
+static void name_within(Lowerer *w, const Chunk *chunk, BlockKind kind,
+                        size_t scratch)
+{
+    Program *p = w->p;
+    for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count; i++) {
+        int own[2] = {p->ops[i].output, p->ops[i].stats};
+        for (int k = 0; k < 2; k++)
+            if (own[k] >= 0 && p->within[own[k]] == kind)
+                name_tensor(w, own[k], scratch);
+    }
+    for (int i = chunk->first_gradient;
+         i < chunk->first_gradient + chunk->gradient_count; i++) {
+        int dx = p->gradients[i].dx;
+        if (dx >= 0 && p->within[dx] == kind)
+            name_tensor(w, dx, scratch);
+    }
 }
 
 void name_chunk(Lowerer *w, int c, size_t scratch)
 {
-    Program *p = w->p;
-    const Chunk *chunk = &p->chunks[c];
-    for (int kept = 1; kept >= 0; kept--) {
-        section(w, text_format(
-                       p->arena,
-                       kept ? "chunk %d: kept from forward to backward, inside "
-                              "its keep block"
-                            : "chunk %d: scratch, dead when its action ends",
-                       c));
-        for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count;
-             i++) {
-            int own[2] = {p->ops[i].output, p->ops[i].stats};
-            for (int k = 0; k < 2; k++)
-                if (own[k] >= 0 && own[k] != chunk->y &&
-                    p->kept[own[k]] == kept)
-                    name_tensor(w, own[k], scratch);
-        }
-    }
-    for (int i = chunk->first_gradient;
-         i < chunk->first_gradient + chunk->gradient_count; i++)
-        if (p->gradients[i].dx >= 0 && p->gradients[i].dx != chunk->dx)
-            name_tensor(w, p->gradients[i].dx, scratch);
-}
-
-static const char *block_prefix(BlockKind kind)
-{
-    switch (kind) {
-    case BLOCK_KEEP: return "keep";
-    case BLOCK_X: return "x";
-    case BLOCK_Y: return "y";
-    case BLOCK_DX: return "dx";
-    case BLOCK_DY: return "dy";
-    default: return "t";
+    static const struct {
+        BlockKind kind;
+        const char *title;
+    } places[] = {
+        {BLOCK_KEEP,
+         "kept from forward to backward, inside its keep block"},
+        {BLOCK_HOLD, "of the forward, for the weights' gradients: "
+                     "inside its hold block"},
+        {BLOCK_DHOLD, "gradients, for the weights' gradients: inside "
+                      "its dhold block"},
+        {BLOCK_SCRATCH, "scratch, dead when its action ends"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        section(w, text_format(w->p->arena, "chunk %d: %s", c,
+                               places[i].title));
+        name_within(w, &w->p->chunks[c], places[i].kind, scratch);
     }
 }
 
 const char *block_name(Lowerer *w, int block)
 {
     const Block *b = &w->p->blocks[block];
-    return text_format(w->p->arena, "%s%d_%d", block_prefix(b->kind), b->chunk,
-                       b->slot);
+    return text_format(w->p->arena, "%s%d_%d", block_words[b->kind - BLOCK_KEEP],
+                       b->chunk, b->slot);
 }
 
 static const char *block_shape(Program *p, const Block *b)

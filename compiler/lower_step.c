@@ -10,21 +10,19 @@
 /* ---- phases ---- */
 
 /* The blocks that a chunk's function takes, in the order of its parameters. */
-static const BlockKind block_order[] = {BLOCK_KEEP, BLOCK_X,  BLOCK_Y,
-                                        BLOCK_DY,   BLOCK_DX, BLOCK_TARGETS};
-static const char *const block_words[] = {"keep", "x", "y", "dy", "dx", "t"};
-enum { BLOCK_ORDER = 6 };
+const char *const block_words[MICRO_KINDS] = {"keep", "hold", "dhold", "x",
+                                              "y",    "dy",   "dx",    "t"};
 
 bool call_uses(const Call *call, const char *parameter)
 {
     for (int k = 0; k < call->args; k++) {
         const Arg *arg = &call->arg[k];
-        bool keep = arg->kind == ARG_KEEP && strcmp(parameter, "keep") == 0;
-        bool micro = arg->name && strcmp(parameter, "micro") == 0 &&
-                     strcmp(arg->name, "losses + micro") == 0;
-        if (keep || micro ||
-            (arg->kind != ARG_KEEP && arg->name &&
-             strcmp(arg->name, parameter) == 0))
+        bool inside = arg->kind >= ARG_KEEP && arg->kind <= ARG_DHOLD;
+        const char *word = inside ? block_words[arg->kind - ARG_KEEP]
+                                  : arg->name;
+        if (word && strcmp(word, "losses + micro") == 0)
+            word = "micro";
+        if (word && strcmp(word, parameter) == 0)
             return true;
     }
     return false;
@@ -65,25 +63,23 @@ static void compute_call(Lowerer *w, Body *body, Action a, int index)
 {
     Program *p = w->p;
     bool forward = a.kind == ACT_F;
-    if (forward && a.chunk == 0 && !p->emulate)
+    if (forward && p->chunks[a.chunk].previous < 0 && !p->emulate)
         load_call(w, body, a, false, index);
     if (forward && p->chunks[a.chunk].targets >= 0 && !p->emulate)
         load_call(w, body, a, true, index);
-    const Body *function = chunk_body(w, forward ? BODY_FORWARD : BODY_BACKWARD,
-                                      a.chunk);
+    const Body *function = chunk_body(w, body_of(a.kind), a.chunk);
     Call *call = new_call(w, body,
                           text_format(p->arena, "%s_%d",
-                                      forward ? "forward" : "backward",
-                                      a.chunk));
+                                      body_words[function->kind], a.chunk));
     call->column = COLUMN_COMPUTE;
     call->action = index;
     push(call, ARG_NAME, "m", 0);
     push_number(call, a.micro);
-    for (int i = 0; i < BLOCK_ORDER; i++)
+    for (int i = 0; i < MICRO_KINDS; i++)
         if (body_uses(function, i))
             push(call, ARG_OFFSET,
-                 block_name(w,
-                            find_block_of(p, block_order[i], a.chunk, a.micro)),
+                 block_name(w, find_block_of(p, (BlockKind)(BLOCK_KEEP + i),
+                                             a.chunk, a.micro)),
                  0);
 }
 
@@ -206,16 +202,26 @@ static bool is_home(const Lowerer *w, int parameter)
     return w->parameter[parameter] != NULL;
 }
 
+/* Of the micro-batches that end in a last chunk. */
+static void loss_call(Lowerer *w, Body *body, const Chunk *chunk)
+{
+    if (!chunk->micro_count)
+        return;
+    Call *call = new_call(w, body, "pp_loss");
+    push_at(call, chunk->first_micro
+                      ? text_format(w->p->arena, "losses + %d",
+                                    chunk->first_micro)
+                      : "losses");
+    push_number(call, chunk->micro_count);
+}
+
 void reduce_body(Lowerer *w)
 {
     Program *p = w->p;
     Body *body = new_body(w, BODY_REDUCE, -1);
-    int last = p->chunk_count - 1;
-    if (p->chunks[last].rank == w->rank) {
-        Call *call = new_call(w, body, "pp_loss");
-        push_at(call, "losses");
-        push_number(call, p->set.microbatches.value);
-    }
+    for (int c = 0; c < p->chunk_count; c++)
+        if (p->chunks[c].rank == w->rank && p->chunks[c].next < 0)
+            loss_call(w, body, &p->chunks[c]);
     for (int t = 0; t < p->tie_count; t++) {
         char *uses = text_format(p->arena, "%s", "");
         for (int u = 0; u < p->ties[t].use_count; u++)
@@ -311,7 +317,7 @@ void save_body(Lowerer *w)
     Program *p = w->p;
     Body *body = new_body(w, BODY_SAVE, -1);
     for (int i = 0; i < p->parameter_count; i++) {
-        if (!w->gradient[i])
+        if (!w->gradient[i] || p->parameters[i].copy)
             continue;
         Call *call = new_call(w, body, "pp_save");
         push(call, ARG_TEXT, p->parameters[i].name, 0);

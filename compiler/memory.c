@@ -1,17 +1,24 @@
 /* memory.c: tensors -> fixed offsets in one arena per rank; exact peak.
  *
  * Reads: tensors, gradients, chunks, lists, times. Writes: blocks, frames,
- * inside, kept, arena_floats, peak_floats; adds WAITs to lists and proves them
+ * within, inside, arena_floats, peak_floats; adds WAITs to lists and proves them
  * again. Guarantees: two blocks that share a byte are never alive at the same
  * entry of their rank's list; a sent buffer is written again only after a WAIT.
  *
- *     arena of a rank   | parameters gradients moments losses scratch | KEEP X Y DX DY TARGETS, packed |
+ *     arena of a rank   | parameters gradients moments losses scratch | KEEP HOLD DHOLD X Y DX DY TARGETS, packed |
  *
  * A KEEP block holds what one forward of one chunk leaves to its backward.
  * Everything else that a forward or a backward computes dies inside it and lies
  * in the scratch, which all actions share. X, Y, DX and DY are what crosses a
  * chunk's boundary: an x that comes from a chunk on the same rank is that
  * chunk's y, the same block.
+ *
+ * Where a backward is split in I and W, what W reads stays until W and nothing
+ * else does: of the forward it lies in HOLD, of the gradients in DHOLD.
+ *
+ *     F ------- KEEP -------> I
+ *     F ------- HOLD -------> I ---------> W
+ *                             I -- DHOLD -> W
  *
  * Each block lives over an interval of its rank's list. A sent one lives until
  * the receiver has taken the next message of the same queue, by the linear
@@ -22,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 16, MICRO_KINDS = BLOCK_TARGETS - BLOCK_KEEP + 1 };
+enum { ALIGN = 16 };
 
 typedef struct Planner {
     Program *p;
@@ -30,102 +37,9 @@ typedef struct Planner {
     int *entry[ACTION_KIND_COUNT];  // [cell] index in the owner's list, or -1
 } Planner;
 
-static size_t aligned(size_t floats)
+size_t aligned(size_t floats)
 {
     return (floats + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-/* ---- inside a chunk: what is kept, what is scratch ---- */
-
-static bool needed_backward(const Program *p, const Chunk *chunk, int tensor)
-{
-    for (int i = chunk->first_gradient;
-         i < chunk->first_gradient + chunk->gradient_count; i++) {
-        const Gradient *g = &p->gradients[i];
-        const Op *op = &p->ops[g->op];
-        if (g->entry == ENTRY_SUM)
-            continue;
-        const char *words = op->kind->entry[g->entry];
-        if ((op->input[0] == tensor && mentions(words, "x")) ||
-            (op->input[1] == tensor && mentions(words, "x2")) ||
-            (op->output == tensor && mentions(words, "y")) ||
-            (op->stats == tensor && mentions(words, "stats")))
-            return true;
-    }
-    return false;
-}
-
-static int last_forward_use(const Program *p, const Chunk *chunk, int tensor,
-                            int from)
-{
-    int last = from;
-    for (int i = from; i < chunk->op_count; i++) {
-        const Op *op = &p->ops[chunk->first_op + i];
-        if (op->input[0] == tensor || op->input[1] == tensor)
-            last = i;
-    }
-    return last;
-}
-
-static int last_gradient_use(const Program *p, const Chunk *chunk, int tensor,
-                             int from)
-{
-    int last = from;
-    for (int i = from; i < chunk->gradient_count; i++) {
-        const Gradient *g = &p->gradients[chunk->first_gradient + i];
-        if (g->dy == tensor || g->prev == tensor)
-            last = i;
-    }
-    return last;
-}
-
-static void place_forward_tensor(Program *p, const Chunk *chunk, Frame *frame,
-                                 int tensor, int op, Item *items, int *count)
-{
-    if (tensor < 0 || tensor == chunk->y)
-        return;
-    if (needed_backward(p, chunk, tensor)) {
-        p->kept[tensor] = true;
-        p->inside[tensor] = frame->keep;
-        frame->keep += aligned(p->tensors[tensor].floats);
-    } else {
-        items[(*count)++] = (Item){aligned(p->tensors[tensor].floats), 0, op,
-                                   last_forward_use(p, chunk, tensor, op),
-                                   tensor};
-    }
-}
-
-static void place_inside(Program *p, int c)
-{
-    const Chunk *chunk = &p->chunks[c];
-    Frame *frame = &p->frames[c];
-    Item *items = arena_take(p->arena, sizeof *items *
-                                           (size_t)(2 * chunk->op_count +
-                                                    chunk->gradient_count + 1));
-    int count = 0;
-    for (int i = 0; i < chunk->op_count; i++) {
-        place_forward_tensor(p, chunk, frame,
-                             p->ops[chunk->first_op + i].output, i, items,
-                             &count);
-        place_forward_tensor(p, chunk, frame, p->ops[chunk->first_op + i].stats,
-                             i, items, &count);
-    }
-    frame->scratch = pack(p->arena, items, count);
-    for (int i = 0; i < count; i++)
-        p->inside[items[i].id] = items[i].offset;
-    count = 0;
-    for (int i = 0; i < chunk->gradient_count; i++) {
-        int dx = p->gradients[chunk->first_gradient + i].dx;
-        if (dx >= 0 && dx != chunk->dx)
-            items[count++] = (Item){aligned(p->tensors[dx].floats), 0, i,
-                                    last_gradient_use(p, chunk, dx, i), dx};
-    }
-    size_t backward = pack(p->arena, items, count);
-    for (int i = 0; i < count; i++)
-        p->inside[items[i].id] = items[i].offset;
-    frame->scratch = backward > frame->scratch ? backward : frame->scratch;
-    frame->x_backward = needed_backward(p, chunk, chunk->x);
-    frame->y_backward = chunk->y >= 0 && needed_backward(p, chunk, chunk->y);
 }
 
 /* ---- blocks ---- */
@@ -187,37 +101,66 @@ static void index_entries(Planner *n)
                     p, p->lists[r].at[i].chunk, p->lists[r].at[i].micro)] = i;
 }
 
-static int last_use_of_x(const Planner *n, int chunk, int micro)
+/* The entries at which a cell's backward begins and ends: of I and W, or of B
+ * for both. */
+static int input_entry(const Planner *n, int chunk, int micro)
 {
-    return entry_of(n, n->p->frames[chunk].x_backward ? ACT_B : ACT_F, chunk,
-                    micro);
+    int whole = entry_of(n, ACT_B, chunk, micro);
+    return whole >= 0 ? whole : entry_of(n, ACT_I, chunk, micro);
 }
 
-/* A tensor that leaves forward: y is the next chunk's x when that lies on the
- * same rank. */
+static int weight_entry(const Planner *n, int chunk, int micro)
+{
+    int whole = entry_of(n, ACT_B, chunk, micro);
+    return whole >= 0 ? whole : entry_of(n, ACT_W, chunk, micro);
+}
+
+/* A block that crosses a chunk's boundary lives while the backward reads it. */
+static void lives_for(const Planner *n, int block, int readers, int chunk,
+                      int micro)
+{
+    if (readers & READ_INPUT)
+        lives_until(n->p, block, input_entry(n, chunk, micro));
+    if (readers & READ_WEIGHT)
+        lives_until(n->p, block, weight_entry(n, chunk, micro));
+}
+
+/* x comes by a message or, for the first chunk, from the data; or it is y of
+ * the chunk before, on the same rank. */
+static void input_block(const Planner *n, int c, int m)
+{
+    Program *p = n->p;
+    const Chunk *chunk = &p->chunks[c];
+    int f = entry_of(n, ACT_F, c, m), received = entry_of(n, ACT_RECV_F, c, m);
+    if (chunk->previous < 0 || received >= 0)
+        add_micro_block(p, BLOCK_X, c, m, p->tensors[chunk->x].floats,
+                        received >= 0 ? received : f, f);
+    else
+        *index_of(p, BLOCK_X, c, m) = find_block_of(p, BLOCK_Y, chunk->previous,
+                                                    m);
+    int x = find_block_of(p, BLOCK_X, c, m);
+    lives_until(p, x, f);
+    lives_for(n, x, p->frames[c].x, c, m);
+}
+
 static void forward_blocks(const Planner *n, int c, int m)
 {
     Program *p = n->p;
     const Chunk *chunk = &p->chunks[c];
-    int f = entry_of(n, ACT_F, c, m), b = entry_of(n, ACT_B, c, m);
-    bool remote = c > 0 && p->chunks[c - 1].rank != chunk->rank;
-    add_micro_block(p, BLOCK_KEEP, c, m, p->frames[c].keep, f, b);
-    if (c == 0 || remote)
-        add_micro_block(p, BLOCK_X, c, m, p->tensors[chunk->x].floats,
-                        remote ? entry_of(n, ACT_RECV_F, c, m) : f,
-                        last_use_of_x(n, c, m));
-    else
-        *index_of(p, BLOCK_X, c, m) = find_block_of(p, BLOCK_Y, c - 1, m);
-    if (c > 0 && !remote)
-        lives_until(p, find_block_of(p, BLOCK_X, c, m), last_use_of_x(n, c, m));
+    const Frame *frame = &p->frames[c];
+    int f = entry_of(n, ACT_F, c, m), i = input_entry(n, c, m),
+        w = weight_entry(n, c, m);
+    add_micro_block(p, BLOCK_KEEP, c, m, frame->keep, f, i);
+    add_micro_block(p, BLOCK_HOLD, c, m, frame->hold, f, w);
+    add_micro_block(p, BLOCK_DHOLD, c, m, frame->dhold, i, w);
+    input_block(n, c, m);
     if (chunk->y >= 0) {
         add_micro_block(p, BLOCK_Y, c, m, p->tensors[chunk->y].floats, f, f);
-        if (p->frames[c].y_backward)
-            lives_until(p, find_block_of(p, BLOCK_Y, c, m), b);
+        lives_for(n, find_block_of(p, BLOCK_Y, c, m), frame->y, c, m);
     }
     if (chunk->targets >= 0)
         add_micro_block(p, BLOCK_TARGETS, c, m,
-                        p->tensors[chunk->targets].floats, f, b);
+                        p->tensors[chunk->targets].floats, f, i);
 }
 
 /* The gradients, from the last chunk to the first: dy is the next chunk's dx
@@ -227,21 +170,25 @@ static void backward_blocks(const Planner *n, int c, int m)
 {
     Program *p = n->p;
     const Chunk *chunk = &p->chunks[c];
-    int b = entry_of(n, ACT_B, c, m), received = entry_of(n, ACT_RECV_B, c, m);
+    int i = input_entry(n, c, m), received = entry_of(n, ACT_RECV_B, c, m);
     if (received >= 0)
         add_micro_block(p, BLOCK_DY, c, m, p->tensors[chunk->dy].floats,
-                        received, b);
-    else if (c + 1 < p->chunk_count)
-        *index_of(p, BLOCK_DY, c, m) = find_block_of(p, BLOCK_DX, c + 1, m);
+                        received, i);
+    else if (chunk->next >= 0)
+        *index_of(p, BLOCK_DY, c, m) = find_block_of(p, BLOCK_DX, chunk->next,
+                                                     m);
     int dy = find_block_of(p, BLOCK_DY, c, m);
-    if (dy >= 0)
-        lives_until(p, dy, b);
+    if (dy >= 0) {
+        lives_until(p, dy, i);
+        lives_for(n, dy, p->frames[c].dy, c, m);
+    }
     if (chunk->dx < 0)
         return;
     if (chunk->dx == chunk->dy)
         *index_of(p, BLOCK_DX, c, m) = dy;
     else
-        add_micro_block(p, BLOCK_DX, c, m, p->tensors[chunk->dx].floats, b, b);
+        add_micro_block(p, BLOCK_DX, c, m, p->tensors[chunk->dx].floats, i, i);
+    lives_for(n, find_block_of(p, BLOCK_DX, c, m), p->frames[c].dx, c, m);
 }
 
 /* A sent block lives until the receiver has taken it, and the next message of
@@ -291,7 +238,7 @@ int parameter_home(const Program *p, int rank, int parameter)
 
 static bool owns(const Program *p, int rank, const Parameter *q)
 {
-    for (int c = rank; c < p->chunk_count; c++)
+    for (int c = 0; c < p->chunk_count; c++)
         if (p->chunks[c].rank == rank && q->layer >= p->chunks[c].first_layer &&
             q->layer < p->chunks[c].first_layer + p->chunks[c].layer_count)
             return true;
@@ -303,6 +250,7 @@ static void lasting_blocks(Program *p, int rank, int end)
     bool adamw = p->set.optimizer == OPTIMIZER_ADAMW,
          momentum = adamw || p->set.momentum > 0;
     size_t scratch = 0, tmp = 0;
+    bool losses = false;
     int first = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
         if (owns(p, rank, &p->parameters[i]) && parameter_home(p, rank, i) < 0)
@@ -337,70 +285,52 @@ static void lasting_blocks(Program *p, int rank, int end)
                              : 0;
             tmp = own > tmp ? own : tmp;
         }
-        if (chunk->targets >= 0)
-            add_block(p, BLOCK_LOSSES, rank, c, -1,
-                      (size_t)p->set.microbatches.value, 0, end);
+        losses |= chunk->targets >= 0;
     }
+    if (losses)
+        add_block(p, BLOCK_LOSSES, rank, -1, -1,
+                  (size_t)p->set.microbatches.value, 0, end);
     add_block(p, BLOCK_SCRATCH, rank, -1, -1, scratch, 0, end);
     add_block(p, BLOCK_TMP, rank, -1, -1, tmp, 0, end);
 }
 
 /* ---- the pass ---- */
 
-/* A backward in two parts is proved and timed, which is shown, but no program
- * comes of it. */
-static bool backward_is_whole(Program *p)
+/* Whether a chunk has an I: then all that its W reads lies apart. */
+static void mark_split(const Planner *n, bool *split)
 {
-    enum { SHOWN = 16 };  // ranks
-    bool whole = true;
+    const Program *p = n->p;
     for (int r = 0; r < p->ranks; r++)
         for (int i = 0; i < p->lists[r].count; i++)
-            whole &= p->lists[r].at[i].kind != ACT_I &&
-                     p->lists[r].at[i].kind != ACT_W;
-    if (whole)
-        return true;
-    error_at(p, p->set.schedule_at,
-             "split backward (I, W) cannot be compiled yet");
-    fprintf(p->diagnostics,
-            "  the order itself is proved: makespan %g, bubble %.2f %%; "
-            "peak chunks of each rank:",
-            p->makespan, 100 * bubble_of(p));
-    for (int r = 0; r < p->ranks && r < SHOWN; r++)
-        fprintf(p->diagnostics, " %d", peak_copies(p, r));
-    fputc('\n', p->diagnostics);
-    if (p->ranks <= SHOWN)
-        timeline(p, p->diagnostics, "", -1, false, 1);
-    help(p, "write B for each I, and leave each W out");
-    return false;
+            if (p->lists[r].at[i].kind == ACT_I)
+                split[p->lists[r].at[i].chunk] = true;
 }
 
 bool memory(Program *p)
 {
-    if (!backward_is_whole(p))
-        return false;
     Planner n = {.p = p, .microbatches = (int)p->set.microbatches.value};
     size_t cells = (size_t)n.microbatches * (size_t)p->chunk_count;
     size_t ranks = (size_t)p->ranks;
-    p->frames = arena_take(p->arena,
-                           sizeof *p->frames * (size_t)p->chunk_count);
-    p->inside = arena_take(p->arena,
-                           sizeof *p->inside * (size_t)p->tensor_count);
-    p->kept = arena_take(p->arena, sizeof *p->kept * (size_t)p->tensor_count);
+    bool *split = arena_take(p->arena, sizeof *split * (size_t)p->chunk_count);
+    take_frames(p);
+    mark_split(&n, split);
     p->arena_floats = arena_take(p->arena, sizeof *p->arena_floats * ranks);
     p->peak_floats = arena_take(p->arena, sizeof *p->peak_floats * ranks);
     p->block_index = arena_take(p->arena, sizeof(int) * MICRO_KINDS * cells);
     for (size_t i = 0; i < MICRO_KINDS * cells; i++)
         p->block_index[i] = -1;
     for (int c = 0; c < p->chunk_count; c++)
-        place_inside(p, c);
+        frame_chunk(p, c, split[c]);
     for (int r = 0; r < p->ranks; r++)
         lasting_blocks(p, r, p->lists[r].count - 1);
     index_entries(&n);
     for (int m = 0; m < n.microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++)
-            forward_blocks(&n, c, m);
+            if (goes_through(p, c, m))
+                forward_blocks(&n, c, m);
         for (int c = p->chunk_count; c-- > 0;)
-            backward_blocks(&n, c, m);
+            if (goes_through(p, c, m))
+                backward_blocks(&n, c, m);
     }
     for (int r = 0; r < p->ranks; r++)
         sent_blocks(&n, r);

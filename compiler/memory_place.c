@@ -347,7 +347,7 @@ void place_blocks(Program *p)
     int *ids = by_rank_and_birth(p, first);
     Placer l = {.p = p};
     l.slots = arena_take(p->arena, sizeof *l.slots * (size_t)p->chunk_count *
-                                       (BLOCK_TARGETS - BLOCK_KEEP + 1));
+                                       MICRO_KINDS);
     for (l.rank = 0; l.rank < p->ranks; l.rank++) {
         l.ids = ids + first[l.rank];
         l.count = first[l.rank + 1] - first[l.rank];

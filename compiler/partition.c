@@ -1,8 +1,8 @@
 /* partition.c: layers -> chunks on ranks.
  *
- * Reads: layers, set. Writes: chunks, ranks. Guarantees: every layer is in
- * exactly one chunk, in order; no chunk is empty; chunk c has one input and one
- * output tensor.
+ * Reads: layers, set. Writes: chunks, ranks, copies. Guarantees: every layer of
+ * every copy of the model is in exactly one chunk, in order; no chunk is empty;
+ * chunk c has one input and one output tensor.
  *
  * Ranges are half open: chunk c has the layers [first_layer, first_layer +
  * layer_count). */
@@ -10,14 +10,14 @@
 
 static bool enough_layers(Program *p)
 {
-    if (p->layer_count >= p->chunk_count)
+    if (p->layer_count >= p->copy_chunks)
         return true;
     Span at = p->set.stages.at;
     if (at.source < 0 ||
         (p->set.virtuals.value > 1 && p->set.virtuals.at.source >= 0))
         at = p->set.virtuals.at;
     error_at(p, at, "%d layers cannot fill %d chunks", p->layer_count,
-             p->chunk_count);
+             p->copy_chunks);
     if (at.begin != p->set.stages.at.begin)
         note_at(p, p->set.stages.at, "%g stages, from here",
                 p->set.stages.value);
@@ -31,9 +31,9 @@ static bool split_fits(Program *p)
     long sum = 0;
     for (int i = 0; i < p->set.size_count; i++)
         sum += p->set.sizes[i];
-    if (p->set.size_count != p->chunk_count) {
+    if (p->set.size_count != p->copy_chunks) {
         error_at(p, p->set.split_at, "%d sizes for %d chunks",
-                 p->set.size_count, p->chunk_count);
+                 p->set.size_count, p->copy_chunks);
         note_at(p, p->set.stages.at, "%g stages, from here",
                 p->set.stages.value);
         help(p, "write one size per chunk, in the order of the model, or "
@@ -55,17 +55,18 @@ static const int *chunk_sizes(Program *p)
 {
     if (p->set.split == SPLIT_EXPLICIT)
         return p->set.sizes;
-    int *sizes = arena_take(p->arena, sizeof *sizes * (size_t)p->chunk_count);
+    int *sizes = arena_take(p->arena, sizeof *sizes * (size_t)p->copy_chunks);
     if (p->set.split == SPLIT_BALANCED) {
         double *cost = arena_take(p->arena,
                                   sizeof *cost * (size_t)p->layer_count);
         layer_costs(p, cost);
-        balanced_sizes(cost, p->layer_count, p->chunk_count, p->ranks, sizes);
+        balanced_sizes(cost, p->layer_count, p->copy_chunks, p->ranks,
+                       p->set.placement, sizes);
         return sizes;
     }
-    for (int c = 0; c < p->chunk_count; c++)
-        sizes[c] = p->layer_count / p->chunk_count +
-                   (c < p->layer_count % p->chunk_count);
+    for (int c = 0; c < p->copy_chunks; c++)
+        sizes[c] = p->layer_count / p->copy_chunks +
+                   (c < p->layer_count % p->copy_chunks);
     return sizes;
 }
 
@@ -91,28 +92,54 @@ static void count_work(Program *p, Chunk *chunk)
     }
 }
 
+int gradients_end(const Program *p, int layer)
+{
+    int per_copy = p->gradient_count / p->copies;
+    return layer % p->layer_count ? p->layer_gradient[layer - 1]
+                                  : (layer / p->layer_count + 1) * per_copy;
+}
+
 static void fill_chunk(Program *p, int c, int first_layer, int size)
 {
     Chunk *chunk = &p->chunks[c];
-    int last = first_layer + size - 1;
+    int last = first_layer + size - 1, within = c % p->copy_chunks;
     const Layer *first = &p->layers[first_layer], *final = &p->layers[last];
-    int gradients_end = first_layer ? p->layer_gradient[first_layer - 1]
-                                    : p->gradient_count;
-    bool ends_model = last == p->layer_count - 1;
+    bool begins = within == 0, ends = within == p->copy_chunks - 1;
     *chunk = (Chunk){.first_layer = first_layer,
-                     .layer_count = last - first_layer + 1,
-                     .rank = c % p->ranks,
+                     .layer_count = size,
+                     .rank = placed_rank(p->set.placement, p->ranks, c),
+                     .copy = c / p->copy_chunks,
+                     .previous = begins ? -1 : c - 1,
+                     .next = ends ? -1 : c + 1,
                      .first_op = first->first_op,
                      .x = first->input,
                      .op_count = final->first_op + final->op_count -
                                  first->first_op,
-                     .first_gradient = p->layer_gradient[last],
-                     .gradient_count = gradients_end - p->layer_gradient[last]};
-    chunk->y = ends_model ? -1 : final->output;
-    chunk->targets = ends_model ? p->targets : -1;
-    chunk->dx = first_layer ? p->gradient_of[chunk->x] : -1;
-    chunk->dy = ends_model ? -1 : p->gradient_of[chunk->y];
+                     .first_gradient = p->layer_gradient[last]};
+    chunk->gradient_count = gradients_end(p, first_layer) -
+                            chunk->first_gradient;
+    chunk->y = ends ? -1 : final->output;
+    chunk->targets = !ends ? -1
+                           : p->targets +
+                                 chunk->copy * (p->tensor_count / p->copies);
+    chunk->dx = begins ? -1 : p->gradient_of[chunk->x];
+    chunk->dy = ends ? -1 : p->gradient_of[chunk->y];
     count_work(p, chunk);
+}
+
+/* The first half of the micro-batches passes the first copy. */
+static void share_micros(Program *p, Chunk *chunk)
+{
+    int all = (int)p->set.microbatches.value,
+        half = p->copies == 1 ? all : (all + 1) / 2;
+    chunk->first_micro = chunk->copy ? half : 0;
+    chunk->micro_count = chunk->copy ? all - half : half;
+}
+
+bool goes_through(const Program *p, int chunk, int micro)
+{
+    int k = micro - p->chunks[chunk].first_micro;
+    return k >= 0 && k < p->chunks[chunk].micro_count;
 }
 
 int chunk_of_layer(const Program *p, int layer)
@@ -123,6 +150,19 @@ int chunk_of_layer(const Program *p, int layer)
     return c;
 }
 
+const char *const placement_names[PLACEMENT_COUNT] = {
+#define AS_TEXT(name, text) text,
+    PLACEMENTS(AS_TEXT)
+#undef AS_TEXT
+};
+
+int placed_rank(Placement placement, int ranks, int chunk)
+{
+    int place = chunk % ranks;
+    bool back = placement != PLACE_LOOP && chunk / ranks % 2;
+    return back ? ranks - 1 - place : place;
+}
+
 size_t parameter_values(const Parameter *q)
 {
     return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
@@ -131,15 +171,20 @@ size_t parameter_values(const Parameter *q)
 bool partition(Program *p)
 {
     p->ranks = (int)p->set.stages.value;
-    p->chunk_count = p->ranks * (int)p->set.virtuals.value;
+    p->copies = p->set.placement == PLACE_TWIN ? 2 : 1;
+    p->copy_chunks = p->ranks * (int)p->set.virtuals.value;
+    p->chunk_count = p->copies * p->copy_chunks;
     if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
         (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
+    const int *sizes = chunk_sizes(p);
+    if (p->copies > 1)
+        copy_model(p);
     p->chunks = arena_take(p->arena,
                            sizeof *p->chunks * (size_t)p->chunk_count);
-    const int *sizes = chunk_sizes(p);
     for (int c = 0, layer = 0; c < p->chunk_count; c++) {
-        fill_chunk(p, c, layer, sizes[c]);
+        fill_chunk(p, c, layer, sizes[c % p->copy_chunks]);
+        share_micros(p, &p->chunks[c]);
         layer += p->chunks[c].layer_count;
     }
     return true;

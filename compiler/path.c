@@ -37,9 +37,9 @@ static int giver(const Path *g, int *const *at, Action a, int *boundary)
 {
     const Program *p = g->p;
     bool back = a.kind == ACT_B || a.kind == ACT_I || a.kind == ACT_TAKE_B;
-    int other = a.chunk + (back ? 1 : -1);
+    int other = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous;
     *boundary = -1;
-    if (a.kind == ACT_W || other < 0 || other >= p->chunk_count)
+    if (a.kind == ACT_W || other < 0)
         return -1;
     size_t from = cell_of(p, other, a.micro);
     if (p->chunks[other].rank != p->chunks[a.chunk].rank) {

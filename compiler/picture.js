@@ -12,8 +12,8 @@
 const GUTTER = 128, AXIS = 26, MOST_WIRES = 4000, KINDS = "FBIW";
 const NAMES = ["forward", "backward", "backward for the input", "backward for the weights"];
 const COLOURS = [[29, 91, 160], [35, 122, 70], [12, 124, 124], [158, 96, 24]];
-const BUFFERS = ["keeps", "x", "y", "dx", "dy", "targets"];
-const USES = [[1, 2, 0, 5], [4, 3, 0, 1, 2, 5], [4, 3, 0, 1, 2, 5], [4, 0, 1]];     // buffers, by kind of action
+const BUFFERS = ["keeps", "holds for W", "gradients for W", "x", "y", "dy", "dx", "targets"];
+const USES = [[3, 4, 0, 1, 7], [5, 6, 0, 1, 2, 3, 4, 7], [5, 6, 0, 1, 2, 3, 4, 7], [1, 2, 3, 5]];     // buffers, by kind of action
 const START = 0, RANK = 1, DATA = 2, BUFFER = 3;                                    // causes
 const ORDER_BEFORE = 1, DATA_BEFORE = 2, ORDER_AFTER = 3, DATA_AFTER = 4, CHOSEN = 5;       // marks
 

@@ -4,7 +4,8 @@
  *     0F0,0SEND_F0,0F1,...     compute_comms
  *
  * A chunk is a stage there, lines end in CR LF. Compute only has no empty
- * cells: a reader takes its order, not its columns. */
+ * cells: a reader takes its order, not its columns. A pair is one cell,
+ * (0F3;3B1)OVERLAP_F_B, where messages are not written out. */
 #include "picture.h"
 
 /* Several tied parameters of one stage are one REDUCE_GRAD. */
@@ -35,12 +36,14 @@ void picture_csv(Program *p, FILE *out, bool comms)
             Action a = list->at[i];
             if (!is_written(list, i, comms))
                 continue;
+            bool pair = a.pair && !comms, second = i && list->at[i - 1].pair;
             if (a.kind == ACT_REDUCE)
                 fprintf(out, "%s%dREDUCE_GRAD", gap, a.chunk);
             else
-                fprintf(out, "%s%d%s%d", gap, a.chunk, action_names[a.kind],
-                        a.micro);
-            gap = ",";
+                fprintf(out, "%s%s%d%s%d%s", gap, pair ? "(" : "", a.chunk,
+                        action_names[a.kind], a.micro,
+                        second && !comms ? ")OVERLAP_F_B" : "");
+            gap = pair ? ";" : ",";
         }
         fputs("\r\n", out);
     }

@@ -46,12 +46,12 @@ Place made_by(const Picture *k, Place at)
 {
     Action a = action_at(k, at);
     if (a.kind == ACT_F)
-        return place_of(k, ACT_F, a.chunk - 1, a.micro);
+        return place_of(k, ACT_F, k->p->chunks[a.chunk].previous, a.micro);
     if (a.kind == ACT_W)
         return place_of(k, ACT_I, a.chunk, a.micro);
-    bool last = a.chunk + 1 == k->p->chunk_count;
-    return last ? place_of(k, ACT_F, a.chunk, a.micro)
-                : backward_of(k, a.chunk + 1, a.micro);
+    int next = k->p->chunks[a.chunk].next;
+    return next < 0 ? place_of(k, ACT_F, a.chunk, a.micro)
+                    : backward_of(k, next, a.micro);
 }
 
 Place brought_by(const Picture *k, Place at)
@@ -66,11 +66,12 @@ Place brought_by(const Picture *k, Place at)
 Place other_end(const Picture *k, Place at)
 {
     Action a = action_at(k, at);
+    const Chunk *chunk = a.chunk < 0 ? NULL : &k->p->chunks[a.chunk];
     switch (a.kind) {
-    case ACT_SEND_F: return place_of(k, ACT_RECV_F, a.chunk + 1, a.micro);
-    case ACT_RECV_F: return place_of(k, ACT_SEND_F, a.chunk - 1, a.micro);
-    case ACT_SEND_B: return place_of(k, ACT_RECV_B, a.chunk - 1, a.micro);
-    case ACT_RECV_B: return place_of(k, ACT_SEND_B, a.chunk + 1, a.micro);
+    case ACT_SEND_F: return place_of(k, ACT_RECV_F, chunk->next, a.micro);
+    case ACT_RECV_F: return place_of(k, ACT_SEND_F, chunk->previous, a.micro);
+    case ACT_SEND_B: return place_of(k, ACT_RECV_B, chunk->previous, a.micro);
+    case ACT_RECV_B: return place_of(k, ACT_SEND_B, chunk->next, a.micro);
     default: return no_place();
     }
 }

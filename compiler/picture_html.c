@@ -17,7 +17,6 @@
 #include "picture.h"
 #include "picture_page.h"
 
-enum { MICRO_KINDS = BLOCK_TARGETS - BLOCK_KEEP + 1 };
 
 typedef struct Page {
     Picture k;
@@ -253,19 +252,22 @@ static const Block *block_of(const Page *g, int kind, int chunk, int micro)
 /* ["y0_", bytes, offset of slot 0, of slot 1, ...]; or 0. */
 static void put_buffer(const Page *g, int kind, int chunk, long *offsets)
 {
-    static const char *const names[] = {"keep", "x", "y", "dx", "dy", "t"};
     int microbatches = (int)g->k.p->set.microbatches.value, slots = 0;
-    const Block *first = block_of(g, kind, chunk, 0);
+    const Block *first = NULL;
+    for (int m = 0; m < microbatches && !first; m++)
+        first = block_of(g, kind, chunk, m);
     if (!first) {
         fputc('0', g->out);
         return;
     }
     for (int m = 0; m < microbatches; m++) {
         const Block *b = block_of(g, kind, chunk, m);
+        if (!b)
+            continue;
         offsets[b->slot] = 4 * (long)b->offset;
         slots = b->slot >= slots ? b->slot + 1 : slots;
     }
-    fprintf(g->out, "[\"%s%d_\",%zu", names[first->kind - BLOCK_KEEP],
+    fprintf(g->out, "[\"%s%d_\",%zu", block_words[first->kind - BLOCK_KEEP],
             first->chunk, 4 * first->floats);
     for (int s = 0; s < slots; s++) {
         fputc(',', g->out);

@@ -4,7 +4,7 @@
  * Guarantees: with queues that are first in first out and have no tags, sends
  * that wait for nobody until a WAIT says so, and receives that block, every
  * rank runs to its end, whatever the delays; every micro-batch passes every
- * chunk once, in data order; gradients are added in micro-batch order.
+ * chunk once, in data order; in which order gradients are added is known.
  *
  * It believes nothing that `communicate` intended: it matches by position alone
  * and looks only at the lists. The last check runs all lists against each
@@ -119,6 +119,9 @@ static bool in_bounds(Prover *v, int rank, int index)
         return wrong(v, rank, index, "this rank does not own the chunk");
     if (a.micro < 0 || a.micro >= v->microbatches)
         return wrong(v, rank, index, "there is no such micro-batch");
+    if (!goes_through(p, a.chunk, a.micro))
+        return wrong(v, rank, index,
+                     "this micro-batch passes the other copy of the model");
     return true;
 }
 
@@ -127,9 +130,8 @@ static int neighbour(const Program *p, Action a)
 {
     bool forth = a.kind == ACT_SEND_F || a.kind == ACT_WAIT_F ||
                  a.kind == ACT_RECV_B || a.kind == ACT_TAKE_B;
-    int other = a.chunk + (forth ? 1 : -1);
-    if (other < 0 || other >= p->chunk_count ||
-        p->chunks[other].rank == p->chunks[a.chunk].rank)
+    int other = forth ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous;
+    if (other < 0 || p->chunks[other].rank == p->chunks[a.chunk].rank)
         return -1;
     int gradient = forth ? other : a.chunk;  // the chunk whose dx would cross
     return is_back(a.kind) && p->chunks[gradient].dx < 0 ? -1 : other;
@@ -163,21 +165,23 @@ static bool once(Prover *v, int rank, int index, unsigned short *done, int bit,
 static int needs_x(const Program *p, const unsigned short *done,
                    const Prover *v, Action a)
 {
-    if (a.chunk == 0)
+    int from = p->chunks[a.chunk].previous;
+    if (from < 0)
         return 0;
-    if (p->chunks[a.chunk - 1].rank != p->chunks[a.chunk].rank)
+    if (p->chunks[from].rank != p->chunks[a.chunk].rank)
         return HAS_X;
-    return done[cell(v, a.chunk - 1, a.micro)] & DONE_F ? 0 : HAS_X;
+    return done[cell(v, from, a.micro)] & DONE_F ? 0 : HAS_X;
 }
 
 static int needs_dy(const Program *p, const unsigned short *done,
                     const Prover *v, Action a)
 {
-    if (a.chunk == p->chunk_count - 1 || p->chunks[a.chunk + 1].dx < 0)
+    int from = p->chunks[a.chunk].next;
+    if (from < 0 || p->chunks[from].dx < 0)
         return 0;
-    if (p->chunks[a.chunk + 1].rank != p->chunks[a.chunk].rank)
+    if (p->chunks[from].rank != p->chunks[a.chunk].rank)
         return HAS_DY;
-    return done[cell(v, a.chunk + 1, a.micro)] & (DONE_B | DONE_I) ? 0 : HAS_DY;
+    return done[cell(v, from, a.micro)] & (DONE_B | DONE_I) ? 0 : HAS_DY;
 }
 
 static bool compute_once(Prover *v, int rank, int index, unsigned short *done)
@@ -239,7 +243,7 @@ static bool all_done(Prover *v, int rank, const unsigned short *done)
                                   : !(d & (DONE_B | DONE_I))      ? "B"
                                   : (d & DONE_I) && !(d & DONE_W) ? "W"
                                                                   : NULL;
-            if (p->chunks[c].rank != rank || !missing)
+            if (p->chunks[c].rank != rank || !missing || !goes_through(p, c, m))
                 continue;
             error_plain(p, "rank %d never runs %d%s%d", rank, c, missing, m);
             return false;
@@ -248,34 +252,15 @@ static bool all_done(Prover *v, int rank, const unsigned short *done)
     return true;
 }
 
-/* Floats are added in micro-batch order on every rank: that makes all schedules
- * agree to the bit. */
-static bool adds_in_order(Prover *v, int rank, int index, int *last)
-{
-    Action a = at(v, rank, index);
-    if (a.kind != ACT_B && a.kind != ACT_W)
-        return true;
-    if (a.micro < last[a.chunk]) {
-        wrong(v, rank, index,
-              "adds its gradient after that of a later micro-batch");
-        help(v->p, "a chunk's backwards run in the order of the micro-batches: "
-                   "that makes all schedules agree to the bit");
-        return false;
-    }
-    last[a.chunk] = a.micro;
-    return true;
-}
-
 static bool list_is_sound(Prover *v, int rank)
 {
     Program *p = v->p;
     size_t cells = (size_t)v->microbatches * (size_t)p->chunk_count;
     unsigned short *done = arena_take(p->arena, sizeof *done * cells);
-    int *last = arena_take(p->arena, sizeof(int) * (size_t)p->chunk_count);
     bool collectives = false;
     for (int i = 0; i < p->lists[rank].count; i++) {
         Action a = at(v, rank, i);
-        if (!in_bounds(v, rank, i) || !adds_in_order(v, rank, i, last))
+        if (!in_bounds(v, rank, i))
             return false;
         if (a.kind == ACT_REDUCE || a.kind == ACT_STEP) {
             if (!collectives && !all_done(v, rank, done))
@@ -541,12 +526,11 @@ static double run_compute(Prover *v, int rank, Action a)
     double start = compute_start(v, rank, a),
            end = start + p->cost.compute[a.kind][a.chunk];
     v->clock[rank] = end;
-    if (a.kind == ACT_F &&
-        a.chunk + 1 <
-            p->chunk_count)  // a hand-over in memory; a RECV overwrites it
-        v->arrival[0][cell(v, a.chunk + 1, a.micro)] = end;
-    if ((a.kind == ACT_B || a.kind == ACT_I) && a.chunk > 0)
-        v->arrival[1][cell(v, a.chunk - 1, a.micro)] = end;
+    const Chunk *chunk = &p->chunks[a.chunk];
+    if (a.kind == ACT_F && chunk->next >= 0)  // a RECV overwrites it
+        v->arrival[0][cell(v, chunk->next, a.micro)] = end;
+    if ((a.kind == ACT_B || a.kind == ACT_I) && chunk->previous >= 0)
+        v->arrival[1][cell(v, chunk->previous, a.micro)] = end;
     if (end > p->makespan)
         p->makespan = end;
     return start;
@@ -623,7 +607,7 @@ static int waits_for(const Prover *v, int rank)
     for (int r = 0; r < v->p->ranks; r++) {
         Action other = v->next[r] < v->p->lists[r].count
                            ? at(v, r, v->next[r])
-                           : (Action){ACT_STEP, -1, -1, -1};
+                           : (Action){ACT_STEP, -1, -1, -1, 0};
         if (r != rank && v->parked[r] &&
             (other.kind != a.kind || other.micro != a.micro))
             return r;
@@ -746,6 +730,7 @@ bool prove(Program *p)
     for (int r = 0; r < p->ranks; r++)
         if (!list_is_sound(&v, r))
             return false;
+    prove_sums(p);
     collect_messages(&v);
     for (int from = 0; from < p->ranks; from++)
         for (int to = 0; to < p->ranks; to++)

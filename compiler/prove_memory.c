@@ -93,30 +93,46 @@ static bool clear_of_lasting(Walk *w)
 
 static bool forward_is_sound(Walk *w, Action a)
 {
-    if (a.chunk == 0 && !write(w, BLOCK_X, a))
+    if (w->p->chunks[a.chunk].previous < 0 && !write(w, BLOCK_X, a))
         return false;
     return write(w, BLOCK_TARGETS, a) && read(w, BLOCK_X, a) &&
-           write(w, BLOCK_KEEP, a) && write(w, BLOCK_Y, a) &&
-           read(w, BLOCK_X, a);
+           write(w, BLOCK_KEEP, a) && write(w, BLOCK_HOLD, a) &&
+           write(w, BLOCK_Y, a) && read(w, BLOCK_X, a);
 }
 
-/* x and y only count when backward reads them. dx may be dy itself. */
-static bool backward_is_sound(Walk *w, Action a)
+/* What crosses the chunk's boundaries, as far as these readers read it. */
+static bool read_for(Walk *w, Action a, int readers)
+{
+    const Frame *frame = &w->p->frames[a.chunk];
+    return (!(frame->x & readers) || read(w, BLOCK_X, a)) &&
+           (!(frame->y & readers) || read(w, BLOCK_Y, a)) &&
+           (!(frame->dy & readers) || read(w, BLOCK_DY, a));
+}
+
+/* dx may be dy itself. */
+static bool input_is_sound(Walk *w, Action a)
 {
     const Program *p = w->p;
-    const Frame *frame = &p->frames[a.chunk];
     int dx = find_block_of(p, BLOCK_DX, a.chunk, a.micro);
     int dy = find_block_of(p, BLOCK_DY, a.chunk, a.micro);
     for (int twice = 0; twice < 2; twice++) {
-        if (!read(w, BLOCK_KEEP, a) || !read(w, BLOCK_DY, a) ||
-            !read(w, BLOCK_TARGETS, a) ||
-            (frame->x_backward && !read(w, BLOCK_X, a)) ||
-            (frame->y_backward && !read(w, BLOCK_Y, a)))
+        if (!read(w, BLOCK_KEEP, a) || !read(w, BLOCK_HOLD, a) ||
+            !read(w, BLOCK_DY, a) || !read(w, BLOCK_TARGETS, a) ||
+            !read_for(w, a, READ_INPUT))
+            return false;
+        if (twice == 0 && !write(w, BLOCK_DHOLD, a))
             return false;
         if (twice == 0 && dx != dy && !write(w, BLOCK_DX, a))
             return false;
     }
     return true;
+}
+
+static bool weight_is_sound(Walk *w, Action a)
+{
+    bool dx = (w->p->frames[a.chunk].dx & READ_WEIGHT) != 0;
+    return read(w, BLOCK_HOLD, a) && read(w, BLOCK_DHOLD, a) &&
+           read_for(w, a, READ_WEIGHT) && (!dx || read(w, BLOCK_DX, a));
 }
 
 static bool send_is_sound(Walk *w, Action a)
@@ -150,7 +166,9 @@ static bool entry_is_sound(Walk *w, Action a)
 {
     switch (a.kind) {
     case ACT_F: return forward_is_sound(w, a);
-    case ACT_B: return backward_is_sound(w, a);
+    case ACT_B: return input_is_sound(w, a) && weight_is_sound(w, a);
+    case ACT_I: return input_is_sound(w, a);
+    case ACT_W: return weight_is_sound(w, a);
     case ACT_RECV_F: return write(w, BLOCK_X, a);
     case ACT_RECV_B: return write(w, BLOCK_DY, a);
     case ACT_SEND_F:

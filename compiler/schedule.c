@@ -34,12 +34,28 @@ void push_action(Program *p, List *list, Action action)
 
 void forward(Program *p, int rank, int chunk, int micro)
 {
-    push_action(p, &p->order[rank], (Action){ACT_F, chunk, micro, -1});
+    push_action(p, &p->order[rank], (Action){ACT_F, chunk, micro, -1, 0});
 }
 
 void backward(Program *p, int rank, int chunk, int micro)
 {
-    push_action(p, &p->order[rank], (Action){ACT_B, chunk, micro, -1});
+    push_action(p, &p->order[rank], (Action){ACT_B, chunk, micro, -1, 0});
+}
+
+void backward_input(Program *p, int rank, int chunk, int micro)
+{
+    push_action(p, &p->order[rank], (Action){ACT_I, chunk, micro, -1, 0});
+}
+
+void backward_weight(Program *p, int rank, int chunk, int micro)
+{
+    push_action(p, &p->order[rank], (Action){ACT_W, chunk, micro, -1, 0});
+}
+
+void pair_with_next(Program *p, int rank)
+{
+    List *order = &p->order[rank];
+    order->at[order->count - 1].pair = 1;
 }
 
 void begin_steady(Program *p, int rank)
@@ -60,9 +76,28 @@ double option(const Program *p, const char *name)
     return 0;
 }
 
+/* The values of `virtual` that a placement allows. */
+static bool placement_takes(Placement placement, int virtuals)
+{
+    return placement == PLACE_VEE    ? virtuals == 2
+           : placement == PLACE_WAVE ? virtuals % 2 == 0
+           : placement == PLACE_TWIN ? virtuals == 1
+                                     : true;
+}
+
+bool schedule_takes(const Schedule *s, Placement placement, int stages,
+                    int virtuals)
+{
+    int least = s->least_chunks ? s->least_chunks : 1,
+        most = s->most_chunks ? s->most_chunks : least;
+    return (s->any_placement || placement == s->placement) &&
+           placement_takes(placement, virtuals) && virtuals >= least &&
+           virtuals <= most && !(s->even_stages && stages % 2);
+}
+
 bool schedule(Program *p)
 {
-    double actions = 2.0 * p->chunk_count * p->set.microbatches.value;
+    double actions = 2.0 * p->copy_chunks * p->set.microbatches.value;
     if (actions > MAX_ACTIONS) {
         error_at(p, p->set.microbatches.at,
                  "%g microbatches over %d chunks are %.3g actions",
@@ -75,8 +110,8 @@ bool schedule(Program *p)
     }
     p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
     p->cells = NULL;
-    if (!p->set.schedule->order)
-        return import_order(p);
+    if (p->set.schedule->orders)
+        return p->set.schedule->orders(p);
     for (int r = 0; r < p->ranks; r++)
         p->set.schedule->order(p, r);
     return true;

@@ -62,11 +62,12 @@ static double bytes_of(const Program *p, const Op *op, const char *words,
 
 static bool is_kept(const Program *p, int tensor)
 {
-    if (tensor < 0 || p->kept[tensor])
+    if (tensor < 0 || p->within[tensor] == BLOCK_KEEP ||
+        p->within[tensor] == BLOCK_HOLD)
         return tensor >= 0;
     for (int c = 0; c < p->chunk_count; c++)
-        if ((p->chunks[c].y == tensor && p->frames[c].y_backward) ||
-            (p->chunks[c].x == tensor && p->frames[c].x_backward))
+        if ((p->chunks[c].y == tensor && p->frames[c].y) ||
+            (p->chunks[c].x == tensor && p->frames[c].x))
             return true;
     return false;
 }
@@ -84,11 +85,6 @@ static void add_gradient(const Program *p, const Gradient *g, double *work,
         work[entry] += op->kind->work(p, op, g->entry);
         bytes[entry] += bytes_of(p, op, op->kind->entry[g->entry], g);
     }
-}
-
-static int gradients_end(const Program *p, int layer)
-{
-    return layer ? p->layer_gradient[layer - 1] : p->gradient_count;
 }
 
 static Work work_of(const Program *p, int index)
@@ -214,13 +210,15 @@ static double rank_work(const Program *p, int rank)
 }
 
 static double slowest_of_sizes(const double *cost, const int *sizes, int chunks,
-                               int ranks)
+                               int ranks, Placement placement)
 {
     double slowest = 0;
     for (int r = 0; r < ranks; r++) {
         double load = 0;
         for (int c = 0, layer = 0; c < chunks; layer += sizes[c++])
-            for (int i = 0; c % ranks == r && i < sizes[c]; i++)
+            for (int i = 0; placed_rank(placement, ranks, c) == r &&
+                            i < sizes[c];
+                 i++)
                 load += cost[layer + i];
         slowest = load > slowest ? load : slowest;
     }
@@ -248,18 +246,20 @@ static void better_split(Program *p, double most, double mean, FILE *out)
     double *cost = arena_take(p->arena, sizeof *cost * (size_t)p->layer_count);
     int *sizes = arena_take(p->arena, sizeof *sizes * (size_t)p->chunk_count);
     layer_costs(p, cost);
-    balanced_sizes(cost, p->layer_count, p->chunk_count, p->ranks, sizes);
-    double best = slowest_of_sizes(cost, sizes, p->chunk_count, p->ranks),
-           bound = slowest_rank_bound(cost, p->layer_count, p->chunk_count,
+    balanced_sizes(cost, p->layer_count, p->copy_chunks, p->ranks,
+                   p->set.placement, sizes);
+    double best = slowest_of_sizes(cost, sizes, p->copy_chunks, p->ranks,
+                                   p->set.placement),
+           bound = slowest_rank_bound(cost, p->layer_count, p->copy_chunks,
                                       p->ranks);
     if (best < most * 0.995) {
         fprintf(out,
                 "`split balanced` would bring it to %.2f times the mean: [",
                 best / mean);
-        for (int c = 0; c < p->chunk_count; c++)
+        for (int c = 0; c < p->copy_chunks; c++)
             fprintf(out, "%s%d", c ? " " : "", sizes[c]);
         fputs("]\n", out);
-    } else if (most <= bound * 1.005 || p->layer_count == p->chunk_count) {
+    } else if (most <= bound * 1.005 || p->layer_count == p->copy_chunks) {
         fputs("no split of whole layers has a faster slowest rank\n", out);
     } else {
         fprintf(out,

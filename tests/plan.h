@@ -53,4 +53,10 @@ static bool plan_chain(Program **out, int stages, int virtuals,
            communicate(p);
 }
 
+/* Does the schedule's own definition allow this shape. */
+static inline bool plan_allows(const Schedule *s, int stages, int virtuals)
+{
+    return schedule_takes(s, s->placement, stages, virtuals);
+}
+
 #endif

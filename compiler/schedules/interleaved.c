@@ -15,9 +15,9 @@
  * last group is full or has at least P micro-batches; the default N is the
  * least such number, below 2 P, or M when M < P. With v = 1 the warm-up is that
  * of 1f1b, and so is all the rest. */
-#include "compile.h"
+#include "interleaved.h"
 
-static int group_size(const Program *p)
+int interleaved_group(const Program *p)
 {
     int microbatches = (int)p->set.microbatches.value,
         group = (int)option(p, "group");
@@ -39,26 +39,39 @@ static void entry(const Program *p, int k, int *chunk, int *micro)
 {
     int microbatches = (int)p->set.microbatches.value,
         virtuals = (int)p->set.virtuals.value;
-    int group = group_size(p), first = k / (group * virtuals) * group;
+    int group = interleaved_group(p), first = k / (group * virtuals) * group;
     int size = microbatches - first < group ? microbatches - first : group;
     int inside = k - first * virtuals;
     *chunk = inside / size;
     *micro = first + inside % size;
 }
 
+void interleaved_forward(const Program *p, int rank, int k, int *chunk,
+                         int *micro)
+{
+    entry(p, k, chunk, micro);
+    *chunk = *chunk * p->ranks + rank;
+}
+
+void interleaved_backward(const Program *p, int rank, int k, int *chunk,
+                          int *micro)
+{
+    entry(p, k, chunk, micro);
+    *chunk = ((int)p->set.virtuals.value - 1 - *chunk) * p->ranks + rank;
+}
+
 static void forward_k(Program *p, int rank, int k)
 {
     int chunk, micro;
-    entry(p, k, &chunk, &micro);
-    forward(p, rank, chunk * p->ranks + rank, micro);
+    interleaved_forward(p, rank, k, &chunk, &micro);
+    forward(p, rank, chunk, micro);
 }
 
 static void backward_k(Program *p, int rank, int k)
 {
     int chunk, micro;
-    entry(p, k, &chunk, &micro);
-    backward(p, rank,
-             ((int)p->set.virtuals.value - 1 - chunk) * p->ranks + rank, micro);
+    interleaved_backward(p, rank, k, &chunk, &micro);
+    backward(p, rank, chunk, micro);
 }
 
 static void order(Program *p, int rank)
@@ -69,7 +82,7 @@ static void order(Program *p, int rank)
                  : virtuals > 1      ? 2
                                      : 1;
     int warmup = factor * (p->ranks - 1 - rank) +
-                 (virtuals - 1) * group_size(p);
+                 (virtuals - 1) * interleaved_group(p);
     if (warmup > total)
         warmup = total;
     for (int k = 0; k < warmup; k++)
@@ -88,7 +101,7 @@ const Schedule schedule_interleaved = {
     .name = "interleaved",
     .summary = "1F1B over `virtual` chunks per rank; options group = N, warmup "
                "= 1 or 2",
-    .many_chunks = true,
+    .most_chunks = 256,
     .option = {"group", "warmup"},
     .most = {16384, 2},
     .chapter_bubble = "(P-1)/(Mv+P-1)",

@@ -147,7 +147,7 @@ static void against_all(int layers, int ranks, int virtuals, int kind)
                                     : 12;
     try_all(&best, 0, layers, sizes, false);
     try_all(&best, 0, layers, sizes, true);
-    balanced_sizes(cost, layers, chunks, ranks, found);
+    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, found);
     verdict(memcmp(found, best.sizes, sizeof *found * (size_t)chunks) == 0,
             text_of(cost, layers, found, chunks, ranks));
     double bound = slowest_rank_bound(cost, layers, chunks, ranks),
@@ -179,10 +179,10 @@ static void properties(void)
                 int chunks = ranks * virtuals;
                 if (chunks > layers)
                     continue;
-                balanced_sizes(cost, layers, chunks, ranks, sizes);
+                balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, sizes);
                 memcpy(again, sizes, sizeof sizes);
                 if (layers % 8 == 0)
-                    balanced_sizes(cost, layers, chunks, ranks, again);
+                    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, again);
                 verdict(whole(sizes, chunks, layers) &&
                             memcmp(sizes, again,
                                    sizeof *sizes * (size_t)chunks) == 0,
@@ -197,7 +197,7 @@ static void sizes_are(const char *what, const double *cost, int layers,
 {
     int sizes[256], chunks = ranks * virtuals;
     char found[1024] = "", text[2048];
-    balanced_sizes(cost, layers, chunks, ranks, sizes);
+    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, sizes);
     for (int c = 0; c < chunks; c++)
         snprintf(found + strlen(found), 16, "%s%d", c ? " " : "", sizes[c]);
     snprintf(text, sizeof text, "%s: [%s], not [%s]", what, found, expected);
@@ -241,7 +241,7 @@ static void large(int virtuals, int kind)
         heaviest = cost[i] > heaviest ? cost[i] : heaviest;
     }
     double began = seconds();
-    balanced_sizes(cost, LAYERS, CHUNKS, ranks, sizes);
+    balanced_sizes(cost, LAYERS, CHUNKS, ranks, PLACE_LOOP, sizes);
     double took = seconds() - began,
            bound = slowest_rank_bound(cost, LAYERS, CHUNKS, ranks),
            load = slowest(cost, sizes, CHUNKS, ranks);

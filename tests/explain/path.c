@@ -96,7 +96,9 @@ static void grid(void)
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 6; k++) {
             for (int s = 0; s < schedule_count; s++) {
-                for (int v = 1; v <= (schedules[s]->many_chunks ? 3 : 1); v++) {
+                for (int v = 1; v <= 3; v++) {
+                    if (!plan_allows(schedules[s], stages[i], v))
+                        continue;
                     const char *name = schedules[s]->name;
                     same_graph(name, stages[i], microbatches[k], v);
                     other_costs(name, stages[i], microbatches[k], v, 0);

@@ -129,7 +129,8 @@ static void check_clusters(int stages, int virtuals, int microbatches,
 {
     static const Cluster clusters[] = {
         {0, 0, 0}, {1e6, 1e7, 5e-6}, {1e6, 3e5, 1e-5}};
-    if (virtuals > 1 && (!s->many_chunks || microbatches < stages))
+    if (!plan_allows(s, stages, virtuals) ||
+        (virtuals > 1 && microbatches < stages))
         return;
     for (int c = 0; c < 3; c++)
         check_plan(stages, virtuals, microbatches, s->name, &clusters[c]);

@@ -32,9 +32,9 @@ static int group_of(int stages, int microbatches)
 /* A new schedule is in the grid by itself; its formulas are one line each here. */
 static bool has_formula(const char *name)
 {
-    static const char *const names[] = {"naive", "gpipe", "1f1b",
-                                        "interleaved"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"naive",       "gpipe", "1f1b",
+                                        "interleaved", "eager", "bfs"};
+    for (int i = 0; i < 6; i++)
         if (strcmp(names[i], name) == 0)
             return true;
     return false;
@@ -43,8 +43,8 @@ static bool has_formula(const char *name)
 static double formula(const char *name, int P, int M, int v)
 {
     if (strcmp(name, "naive") == 0)
-        return 3.0 * M * P;
-    if (strcmp(name, "interleaved") != 0)
+        return 3.0 * M * P * v;
+    if (strcmp(name, "interleaved") != 0 && strcmp(name, "bfs") != 0)
         return 3.0 * (M + P - 1);
     return M >= P ? 3.0 * (M * v + P - 1) : 3.0 * (P * v + M - 1);
 }
@@ -52,9 +52,11 @@ static double formula(const char *name, int P, int M, int v)
 static int peak(const char *name, int P, int M, int v, int r)
 {
     if (strcmp(name, "naive") == 0)
-        return 1;
-    if (strcmp(name, "gpipe") == 0)
-        return M;
+        return v;
+    if (strcmp(name, "gpipe") == 0 || strcmp(name, "bfs") == 0)
+        return M * v;
+    if (strcmp(name, "eager") == 0)
+        return least(2 * (P - r) - 1, M);
     if (strcmp(name, "1f1b") == 0 || v == 1)
         return least(P - r, M);
     return least(M * v, 2 * (P - 1 - r) + (v - 1) * group_of(P, M) + 1);
@@ -100,14 +102,15 @@ static void case_of_grid(const char *name, int P, int M, int v)
 
 static void grid(void)
 {
-    static const int stages[] = {1, 2, 3, 4, 8};
-    static const int microbatches[] = {1, 2, 3, 4, 7, 8, 16};
-    for (int i = 0; i < 5; i++)
-        for (int k = 0; k < 7; k++)
+    static const int stages[] = {1, 2, 3, 4, 6, 8, 16};
+    static const int microbatches[] = {1, 2, 3, 4, 5, 7, 8, 16, 32};
+    for (int i = 0; i < 7; i++)
+        for (int k = 0; k < 9; k++)
             for (int n = 0; n < schedule_count; n++)
-                for (int v = 1; v <= (schedules[n]->many_chunks ? 3 : 1); v++)
-                    case_of_grid(schedules[n]->name, stages[i], microbatches[k],
-                                 v);
+                for (int v = 1; v <= 4; v++)
+                    if (plan_allows(schedules[n], stages[i], v))
+                        case_of_grid(schedules[n]->name, stages[i],
+                                     microbatches[k], v);
 }
 
 /* The formulas over all P up to 16, M up to 64, v up to 4; one line for each
@@ -118,7 +121,9 @@ static void wide_grid(void)
         const char *name = schedules[n]->name;
         for (int P = 1; P <= 16 && has_formula(name); P++) {
             bool good = true;
-            for (int v = 1; v <= (schedules[n]->many_chunks ? 4 : 1); v++) {
+            for (int v = 1; v <= 4; v++) {
+                if (!plan_allows(schedules[n], P, v))
+                    continue;
                 for (int M = 1; good && M <= 64; M++) {
                     Program *p;
                     good = plan_chain(&p, P, v, M, name) && prove(p) &&
@@ -184,6 +189,68 @@ static void published(void)
     makespan_is("interleaved(warmup = 2)", 4, 8, 2, 0.5, 64, "11,9,7,5");
     makespan_is("interleaved(warmup = 1)", 8, 16, 2, 0.5, 152, NULL);
     makespan_is("interleaved(warmup = 2)", 8, 16, 2, 0.5, 132, NULL);
+    makespan_is("eager", 4, 8, 1, 0, 33, "7,5,3,1");
+    makespan_is("bfs", 4, 8, 2, 0, 57, "16,16,16,16");
+    makespan_is("bfs", 4, 2, 2, 0, 27, NULL);
+    makespan_is("zbh1", 4, 8, 1, 0, 27, "4,4,4,4");
+    makespan_is("zbh1", 8, 24, 1, 0, 79, "8,8,8,8,8,8,8,8");
+    makespan_is("zbh1", 4, 8, 2, 0, 51, "8,8,8,8");
+    makespan_is("zbh2", 4, 8, 1, 0, 27, NULL);
+    makespan_is("dualpipev(atomic = 1)", 4, 8, 2, 0, 54, "9,9,9,9");
+    makespan_is("dualpipe(atomic = 1)", 8, 20, 1, 0, 66, "9,9,9,9,9,9,9,9");
+    makespan_is("dualpipe", 8, 20, 1, 0, 63, "9,9,9,9,9,9,9,9");
+}
+
+/* The longest of the ranks' own spans, and a place on which every rank agrees. */
+static void span_is(const char *schedule_text, int P, int M, int v, double span,
+                    double makespan, int most)
+{
+    Program *p;
+    char what[128];
+    bool good = plan_chain(&p, P, v, M, schedule_text) && prove(p);
+    double longest = 0;
+    int peak = 0;
+    for (int r = 0; good && r < P; r++) {
+        longest = span_time(p, r) > longest ? span_time(p, r) : longest;
+        peak = peak_copies(p, r) > peak ? peak_copies(p, r) : peak;
+    }
+    snprintf(what, sizeof what, "%s P=%d M=%d v=%d: span %g, makespan %g, peak %d",
+             schedule_text, P, M, v, longest, p->makespan, peak);
+    verdict(good && longest == span && p->makespan == makespan && peak == most,
+            what);
+    close_plan(p);
+}
+
+/* ZB-H1 over a range: M v (F + I + W) + (P - 1)(F + I - W), peak P where v is
+ * 1 (schedules.md 1.6); ZB-H2: no idle time within a rank's own span (1.7);
+ * DualPipe and DualPipeV: (P / 2 - 1) and (P - 1) times F&B + B - 3 W (1.10,
+ * 1.11); Chimera in its own unit, F = B: 2 M + P - 2 (1.12). */
+static void split_formulas(void)
+{
+    for (int P = 2; P <= 16; P++) {
+        char what[32];
+        for (int M = 2 * P; M <= 4 * P; M++) {
+            span_is("zbh1", P, M, 1, 3 * M + P - 1, 3 * M + P - 1, P);
+            span_is("zbh2", P, M, 1, 3 * M, 3 * M + P - 1, 2 * P - 1);
+            span_is("dualpipev(atomic = 1)", P, M, 2, 6 * M + 2 * (P - 1),
+                    6 * M + 2 * (P - 1), 2 * P + 1);
+            if (P % 2 == 0 && M % 2 == 0)
+                span_is("dualpipe(atomic = 1)", P, M, 1, 3 * M + P - 2,
+                        3 * M + P - 2, P + 1);
+        }
+        for (int v = 2; v <= 4; v++)
+            makespan_is("zbh1", P, 2 * P, v, 0, 6 * P * v + P - 1, NULL);
+        snprintf(what, sizeof what, "chimera of %d", P);
+        for (int M = P; P % 2 == 0 && M <= 4 * P; M += P) {
+            Program *p;
+            bool good = plan_chain(&p, P, 1, M, "chimera");
+            p->cost = unit_cost(p);
+            for (int c = 0; c < p->chunk_count; c++)
+                p->cost.compute[ACT_B][c] = 1;
+            verdict(good && prove(p) && p->makespan == 2 * M + P - 2, what);
+            close_plan(p);
+        }
+    }
 }
 
 static void order_is(const char *schedule_text, int P, int M, int v, int rank,
@@ -210,6 +277,24 @@ static void golden_orders(void)
              "0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3");
     order_is("interleaved", 2, 4, 2, 1,
              "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3");
+}
+
+/* With micro-batches missing the list is cut, and still proved; it costs no more
+ * than the whole list. */
+static void few_micros(void)
+{
+    static const char *const names[] = {"dualpipe", "dualpipev"};
+    for (int k = 0; k < 2; k++) {
+        for (int M = 1; M <= 14; M++) {
+            Program *few, *more;
+            bool good = plan_chain(&few, 4, 1 + k, M, names[k]) && prove(few) &&
+                        plan_chain(&more, 4, 1 + k, M + 1, names[k]) &&
+                        prove(more) && few->makespan <= more->makespan;
+            verdict(good, names[k]);
+            close_plan(few);
+            close_plan(more);
+        }
+    }
 }
 
 /* With one chunk per rank, interleaved is 1f1b, action by action. */
@@ -255,6 +340,8 @@ int main(void)
     plan_target = TARGET_CPU;
     wide_grid();
     published();
+    split_formulas();
+    few_micros();
     golden_orders();
     one_chunk();
     circle();

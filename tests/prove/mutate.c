@@ -64,27 +64,59 @@ static void expect(Machine *m, int rank, BlockKind kind, Action a)
             m->fault = "read what was not there";
 }
 
-static void run_compute(Machine *m, int rank, Action a)
+static void run_forward(Machine *m, int rank, Action a)
+{
+    if (m->p->chunks[a.chunk].previous < 0)
+        stamp(m, rank, BLOCK_X, a);
+    stamp(m, rank, BLOCK_TARGETS, a);
+    expect(m, rank, BLOCK_X, a);
+    stamp(m, rank, BLOCK_KEEP, a);
+    stamp(m, rank, BLOCK_HOLD, a);
+    stamp(m, rank, BLOCK_Y, a);
+}
+
+static void expect_for(Machine *m, int rank, Action a, int readers)
 {
     const Frame *frame = &m->p->frames[a.chunk];
-    if (a.kind == ACT_F) {
-        if (a.chunk == 0)
-            stamp(m, rank, BLOCK_X, a);
-        stamp(m, rank, BLOCK_TARGETS, a);
+    if (frame->x & readers)
         expect(m, rank, BLOCK_X, a);
-        stamp(m, rank, BLOCK_KEEP, a);
-        stamp(m, rank, BLOCK_Y, a);
-    } else {
-        expect(m, rank, BLOCK_KEEP, a);
+    if (frame->y & readers)
+        expect(m, rank, BLOCK_Y, a);
+    if (frame->dy & readers)
         expect(m, rank, BLOCK_DY, a);
-        expect(m, rank, BLOCK_TARGETS, a);
-        if (frame->x_backward)
-            expect(m, rank, BLOCK_X, a);
-        stamp(m, rank, BLOCK_DX, a);
-        if (a.micro < m->last_added[a.chunk])
-            m->fault = "added out of order";
-        m->last_added[a.chunk] = a.micro;
-    }
+}
+
+static void run_input(Machine *m, int rank, Action a)
+{
+    expect(m, rank, BLOCK_KEEP, a);
+    expect(m, rank, BLOCK_HOLD, a);
+    expect(m, rank, BLOCK_DY, a);
+    expect(m, rank, BLOCK_TARGETS, a);
+    expect_for(m, rank, a, READ_INPUT);
+    stamp(m, rank, BLOCK_DHOLD, a);
+    stamp(m, rank, BLOCK_DX, a);
+}
+
+static void run_weight(Machine *m, int rank, Action a)
+{
+    expect(m, rank, BLOCK_HOLD, a);
+    expect(m, rank, BLOCK_DHOLD, a);
+    expect_for(m, rank, a, READ_WEIGHT);
+    if (m->p->frames[a.chunk].dx & READ_WEIGHT)
+        expect(m, rank, BLOCK_DX, a);
+    if (a.micro < m->last_added[a.chunk] && m->p->sums == SUMS_ASCEND)
+        m->fault = "added out of order";
+    m->last_added[a.chunk] = a.micro;
+}
+
+static void run_compute(Machine *m, int rank, Action a)
+{
+    if (a.kind == ACT_F)
+        run_forward(m, rank, a);
+    if (a.kind == ACT_B || a.kind == ACT_I)
+        run_input(m, rank, a);
+    if (a.kind == ACT_B || a.kind == ACT_W)
+        run_weight(m, rank, a);
     m->done++;
 }
 
@@ -94,8 +126,9 @@ static void travel(Machine *m, int from, int to)
     int k = m->taken[from][to];
     Action s = m->queue[from][to][k], a = m->posts[from][to][k];
     bool back = s.kind == ACT_SEND_B;
+    const Chunk *chunk = &m->p->chunks[s.chunk];
     if (back != (a.kind == ACT_RECV_B) || s.micro != a.micro ||
-        s.chunk + (back ? -1 : 1) != a.chunk) {
+        (back ? chunk->previous : chunk->next) != a.chunk) {
         m->fault = "took another message";
         return;
     }
@@ -176,7 +209,7 @@ static bool step(Machine *m, int rank)
     if (m->next[rank] == p->lists[rank].count)
         return false;
     Action a = p->lists[rank].at[m->next[rank]];
-    if (a.kind == ACT_F || a.kind == ACT_B) {
+    if (a.kind <= ACT_W) {
         run_compute(m, rank, a);
     } else if (a.kind == ACT_RECV_F || a.kind == ACT_RECV_B) {
         if (!receive(m, rank, a))
@@ -217,7 +250,9 @@ static const char *run_lists(Program *p)
         free(m.arena[r]);
     if (m.fault)
         return m.fault;
-    int wanted = 2 * p->chunk_count * (int)p->set.microbatches.value;
+    int wanted = 0;
+    for (int r = 0; r < p->ranks; r++)
+        wanted += p->order[r].count;
     return ran < total ? "hung" : m.done != wanted ? "did not do all" : NULL;
 }
 
@@ -350,11 +385,21 @@ int main(int argc, char **argv)
         {"interleaved", 2, 2, 4, TARGET_CPU},
         {"interleaved", 4, 2, 6, TARGET_CPU},
         {"interleaved", 3, 3, 4, TARGET_CPU},
+        {"bfs", 3, 2, 3, TARGET_CPU},
+        {"zbh1", 4, 1, 6, TARGET_CPU},
+        {"zbh1", 2, 2, 4, TARGET_CPU},
+        {"zbh2", 3, 1, 6, TARGET_CPU},
+        {"dualpipev", 3, 2, 5, TARGET_CPU},
+        {"dualpipe(atomic = 1)", 4, 1, 7, TARGET_CPU},
+        {"chimera", 4, 1, 4, TARGET_CPU},
         {"gpipe", 1, 1, 3, TARGET_CPU},
         {"1f1b", 4, 1, 6, TARGET_CUDA},
         {"gpipe", 3, 1, 4, TARGET_CUDA},
         {"interleaved", 2, 2, 4, TARGET_CUDA},
         {"interleaved", 4, 2, 6, TARGET_CUDA},
+        {"zbh1", 4, 1, 6, TARGET_CUDA},
+        {"dualpipev", 2, 2, 4, TARGET_CUDA},
+        {"dualpipe(atomic = 1)", 4, 1, 6, TARGET_CUDA},
     };
     int times = argc > 1 ? atoi(argv[1]) : 500;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

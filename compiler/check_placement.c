@@ -1,0 +1,101 @@
+/* check_placement.c: does the pipeline have the shape that its schedule needs:
+ * placement of chunks, chunks per rank, number of ranks.
+ *
+ * Reads: set. Writes: set.placement, and set.virtuals where the file leaves it
+ * to the schedule. Guarantees: the schedule's `order` may divide as it likes. */
+#include "check.h"
+
+static bool is_written(Number number)
+{
+    return number.at.source >= 0;
+}
+
+static bool choose_placement(Program *p)
+{
+    Settings *set = &p->set;
+    const Schedule *s = set->schedule;
+    bool written = set->placement_at.source >= 0;
+    if (!written)
+        set->placement = s->placement;
+    if (s->any_placement || set->placement == s->placement)
+        return true;
+    error_at(p, set->placement_at, "schedule `%s` has its chunks as a %s, not as a %s",
+             s->name, placement_names[s->placement],
+             placement_names[set->placement]);
+    note_at(p, set->schedule_at, "the schedule is chosen here");
+    help(p, "leave the placement out: the schedule brings its own");
+    return false;
+}
+
+static void default_virtual(Settings *set)
+{
+    const Schedule *s = set->schedule;
+    bool legs = set->placement == PLACE_VEE || set->placement == PLACE_WAVE;
+    if (!is_written(set->virtuals))
+        set->virtuals.value = s->least_chunks ? s->least_chunks : legs ? 2 : 1;
+}
+
+static const char *needed_chunks(Program *p)
+{
+    const Schedule *s = p->set.schedule;
+    if (s->most_chunks > s->least_chunks && p->set.placement == PLACE_WAVE)
+        return "an even number of chunks per rank";
+    int least = s->least_chunks ? s->least_chunks : 1;
+    if (p->set.placement == PLACE_TWIN)
+        return "one chunk per rank of each of two copies of the model";
+    if (p->set.placement == PLACE_VEE)
+        least = 2;
+    return text_format(p->arena, "%s chunk%s per rank",
+                       least == 1 ? "one" : "two", least == 1 ? "" : "s");
+}
+
+static bool fits_chunks(Program *p)
+{
+    Settings *set = &p->set;
+    const Schedule *s = set->schedule;
+    int virtuals = (int)set->virtuals.value;
+    int even = 2 * (int)set->stages.value;  // that is seen to later
+    if (schedule_takes(s, set->placement, even, virtuals))
+        return true;
+    error_at(p,
+             is_written(set->virtuals) ? set->virtuals.at : set->schedule_at,
+             "%s `%s` runs %s, but `virtual` is %d",
+             s->any_placement ? "placement" : "schedule",
+             s->any_placement ? placement_names[set->placement] : s->name,
+             needed_chunks(p), virtuals);
+    note_at(p, set->schedule_at, "the schedule is chosen here");
+    if (schedule_takes(s, set->placement, even, 1) &&
+        set->placement != PLACE_TWIN)
+        help(p, "use `virtual 1`, or `schedule interleaved`");
+    else
+        help(p, "use `virtual %d`",
+             set->placement == PLACE_TWIN ? 1
+             : set->placement == PLACE_WAVE
+                 ? virtuals + 1
+                 : 2);
+    return false;
+}
+
+static bool fits_stages(Program *p)
+{
+    Settings *set = &p->set;
+    int stages = (int)set->stages.value;
+    if (!set->schedule->even_stages || stages % 2 == 0)
+        return true;
+    error_at(p, is_written(set->stages) ? set->stages.at : set->schedule_at,
+             "schedule `%s` needs an even number of stages, but `stages` is %d",
+             set->schedule->name, stages);
+    note_at(p, set->schedule_at, "the schedule is chosen here");
+    help(p, "use `stages %d`: the two directions mirror each other",
+         stages + 1);
+    return false;
+}
+
+void check_placement(Program *p)
+{
+    if (!p->set.schedule || !choose_placement(p))
+        return;
+    default_virtual(&p->set);
+    if (fits_chunks(p))
+        fits_stages(p);
+}

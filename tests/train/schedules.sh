@@ -1,0 +1,56 @@
+#!/bin/sh
+# schedules.sh LIBRARY SCRATCH: every schedule that `pipec --help schedules` lists, on 2 and 4 ranks with random sleeps,
+# ends with the bits of one rank, and its ranks write exactly as far into their arenas as planned.
+#
+# One rank adds the gradients in the order in which the schedule does: of two copies of the model, first those of the
+# first copy, then those of the second; newest first where the schedule's backwards run so.
+library=$(cd "$1" && pwd)
+pipec=$library/../../bin/pipec
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$2" || exit 1
+${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror "$here/bits.c" -o compare || exit 1
+${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror -I "$library" -c "$here/peak.c" -o peak.o || exit 1
+
+# train NAME OPTION...: losses in NAME.losses, weights in NAME.weights/, peaks in NAME.peaks/
+train() {
+    into=$1
+    shift
+    mkdir -p "$into.peaks"
+    CC="${CC:-cc} -Wl,--wrap=pp_start -Wl,--wrap=pp_finish $PWD/peak.o" PEAK=$PWD/$into.peaks \
+        "$pipec" run "$here/bits.pipe" -o out --quiet --losses "$into.losses" --save "$into.weights" "$@" >log 2>&1 &&
+        return
+    echo "not ok $into: $(head -3 log | tr '\n' ' ')"
+    return 1
+}
+
+# same REFERENCE NAME P
+same() {
+    if ! cmp -s "$1.losses" "$2.losses"; then
+        echo "not ok $2: losses differ from one rank"
+        diff "$1.losses" "$2.losses" | head -4
+    elif ! ./compare "$1.weights" "$2.weights" >log 2>&1; then
+        echo "not ok $2: $(head -1 log)"
+    elif [ "$(cat "$2".peaks/* | awk '$1 == $2' | wc -l)" -ne "$3" ]; then
+        echo "not ok $2: planned and written bytes: $(cat "$2".peaks/* | tr '\n' ' ')"
+    else
+        echo "ok $2"
+    fi
+}
+
+for M in 3 8; do
+    train one-$M -D stages=1 -D schedule=naive -D microbatches=$M
+    train newest-$M -D stages=1 -D schedule=bfs -D microbatches=$M
+    train copies-$M -D stages=1 -D schedule=naive -D placement=twin -D microbatches=$M
+    for schedule in $("$pipec" --help schedules | awk 'NF && !/^ *\(/ {print $1}'); do
+        for P in 2 4; do
+            name=$schedule-$P-$M
+            train "$name" -D stages=$P -D microbatches=$M -D "schedule=$schedule" --delay 400 || continue
+            case $("$pipec" inspect "$here/bits.pipe" -D stages=$P -D microbatches=$M -D "schedule=$schedule") in
+            *"gradients are not added in the order"*) reference=newest ;;
+            *"two copies"*) reference=copies ;;
+            *) reference=one ;;
+            esac
+            same $reference-$M "$name" $P
+        done
+    done
+done
