@@ -38,15 +38,17 @@ static void default_virtual(Settings *set)
 static const char *needed_chunks(Program *p)
 {
     const Schedule *s = p->set.schedule;
-    if (s->most_chunks > s->least_chunks && p->set.placement == PLACE_WAVE)
-        return "an even number of chunks per rank";
-    int least = s->least_chunks ? s->least_chunks : 1;
-    if (p->set.placement == PLACE_TWIN)
+    switch (p->set.placement) {
+    case PLACE_VEE: return "two chunks per rank";
+    case PLACE_WAVE: return "an even number of chunks per rank";
+    case PLACE_TWIN:
         return "one chunk per rank of each of two copies of the model";
-    if (p->set.placement == PLACE_VEE)
-        least = 2;
-    return text_format(p->arena, "%s chunk%s per rank",
-                       least == 1 ? "one" : "two", least == 1 ? "" : "s");
+    default:
+        return s->least_chunks > 1
+                   ? text_format(p->arena, "at least %d chunks per rank",
+                                 s->least_chunks)
+                   : "one chunk per rank";
+    }
 }
 
 static bool fits_chunks(Program *p)
@@ -54,14 +56,15 @@ static bool fits_chunks(Program *p)
     Settings *set = &p->set;
     const Schedule *s = set->schedule;
     int virtuals = (int)set->virtuals.value;
+    bool foreign = set->placement != s->placement;
     int even = 2 * (int)set->stages.value;  // that is seen to later
     if (schedule_takes(s, set->placement, even, virtuals))
         return true;
     error_at(p,
              is_written(set->virtuals) ? set->virtuals.at : set->schedule_at,
              "%s `%s` runs %s, but `virtual` is %d",
-             s->any_placement ? "placement" : "schedule",
-             s->any_placement ? placement_names[set->placement] : s->name,
+             foreign ? "placement" : "schedule",
+             foreign ? placement_names[set->placement] : s->name,
              needed_chunks(p), virtuals);
     note_at(p, set->schedule_at, "the schedule is chosen here");
     if (schedule_takes(s, set->placement, even, 1) &&

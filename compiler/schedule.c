@@ -90,9 +90,11 @@ bool schedule_takes(const Schedule *s, Placement placement, int stages,
 {
     int least = s->least_chunks ? s->least_chunks : 1,
         most = s->most_chunks ? s->most_chunks : least;
-    return (s->any_placement || placement == s->placement) &&
-           placement_takes(placement, virtuals) && virtuals >= least &&
-           virtuals <= most && !(s->even_stages && stages % 2);
+    bool foreign = placement != s->placement,   // then the placement decides
+         range = virtuals >= least && virtuals <= most;
+    return (!foreign || s->any_placement) && (foreign || range) &&
+           placement_takes(placement, virtuals) &&
+           !(s->even_stages && stages % 2);
 }
 
 bool schedule(Program *p)

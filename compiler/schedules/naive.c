@@ -31,7 +31,6 @@ static void order(Program *p, int rank)
 const Schedule schedule_naive = {
     .name = "naive",
     .summary = "one micro-batch at a time through the whole pipeline",
-    .most_chunks = 256,
     .any_placement = true,
     .chapter_bubble = "(P-1)/P",
     .bubble = bubble,
