@@ -1,7 +1,8 @@
 /* check.c: tree -> names and shapes, or an error that says what to type.
  *
- * Reads: file. Writes: lets, set (check_settings.c), name, tensors, parameters,
- * ops, layers, input, targets, vocabulary. Guarantees: every op's operands
+ * Reads: file. Writes: lets, set (check_settings.c), written
+ * (check_schedule.c), name, tensors, parameters, ops, layers, input, targets,
+ * vocabulary. Guarantees: every op's operands
  * exist and fit; between two layers exactly one tensor travels; every result is
  * used; sizes are small enough that later products do not overflow.
  *
@@ -463,6 +464,7 @@ bool check(Program *p)
     p->input = p->targets = -1;
     if (!check_lets(p))
         return false;
+    check_schedules(p);
     check_settings(p);
     int errors = p->errors;
     check_definitions(p);

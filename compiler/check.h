@@ -4,6 +4,7 @@
  *     check_layer.c     bodies of layers: names, expressions, calls
  *     check_op.c        calls of ops: arguments, shapes, parameters
  *     check_number.c    the value of a constant expression
+ *     check_schedule.c  schedule blocks: names, actions, marks
  *     check_settings.c  lets and the blocks pipeline, train and cluster */
 #ifndef CHECK_H
 #define CHECK_H
@@ -24,10 +25,19 @@ bool apply_operator(Program *p, const Node *at, double a, double b,
 bool in_range(Program *p, const Node *at, const char *what, double value,
               long least, long most);
 bool is_time(const Program *p, const Node *at, int levels);
+/* Is the call one of min, max or floor, with so many arguments as it takes. */
+bool function_fits(Program *p, const Node *call);
+/* `own`: names that are known here beside the lets. */
+void unknown_number(Program *p, const Node *at, const char *const *own,
+                    int own_count);
 /* Reports a name like 10xs. */
 bool is_wrong_number(Program *p, const Node *at);
 
 bool check_lets(Program *p);  // false: there are too many
+
+/* ---- check_schedule.c ---- */
+
+void check_schedules(Program *p);  // after the lets, before the settings
 
 /* ---- values ---- */
 

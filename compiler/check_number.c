@@ -1,7 +1,8 @@
 /* check_number.c: the value of a constant expression.
  *
  * Lets stand for numbers and are evaluated in the order of the file, so a `let`
- * may use those above it. */
+ * may use those above it. In a schedule block names also stand for numbers that
+ * change while it runs: check_schedule.c has given each of them a slot. */
 #include "check.h"
 
 #include <ctype.h>
@@ -52,22 +53,27 @@ bool is_wrong_number(Program *p, const Node *at)
     return true;
 }
 
-static void unknown_number(Program *p, const Node *at)
+void unknown_number(Program *p, const Node *at, const char *const *own,
+                    int own_count)
 {
     if (p->errors > MAX_ERRORS || is_wrong_number(p, at))
         return;
+    int count = own_count + p->let_count;
     const char **known = arena_take(p->arena,
-                                    sizeof *known * (size_t)(p->let_count + 1));
-    for (int i = 0; i < p->let_count; i++)
-        known[i] = p->lets[i].name;
+                                    sizeof *known * (size_t)(count + 1));
+    for (int i = 0; i < count; i++)
+        known[i] = i < own_count ? own[i] : p->lets[i - own_count].name;
     error_at(p, at->at, "`%s` is no number that is known here", at->text);
     const Node *below = find_let_below(p, at->text);
-    const char *near = nearest(at->text, known, p->let_count);
+    const char *near = nearest(at->text, known, count);
     if (below) {
         note_at(p, below->name, "it is defined further down");
         help(p, "a `let` may use those above it");
     } else if (near) {
         help(p, "did you mean `%s`", near);
+    } else if (own_count) {
+        help(p, "a schedule knows r, P, M, v, its own numbers above and every "
+                "`let`");
     } else {
         help(p, "define it at the top: let %s = 1", at->text);
     }
@@ -86,6 +92,8 @@ bool apply_operator(Program *p, const Node *at, double a, double b,
             return false;
         }
         *value = a / b;
+        if (at->text[0] == '%')  // of the sign of b: (r - 1) % P goes round
+            *value = a - b * floor(a / b);
     }
     if (isfinite(*value))
         return true;
@@ -93,9 +101,91 @@ bool apply_operator(Program *p, const Node *at, double a, double b,
     return false;
 }
 
-static bool evaluate_at(Program *p, const Node *at, int depth, double *value)
+/* ---- functions ---- */
+
+static const struct {
+    const char *name;
+    int least, most;  // arguments
+} functions[] = {{"min", 2, 100}, {"max", 2, 100}, {"floor", 1, 1}};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static int find_function(const char *name)
+{
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+bool function_fits(Program *p, const Node *call)
+{
+    const char *names[FUNCTIONS];
+    int which = find_function(call->text), given = 0;
+    for (int i = 0; i < FUNCTIONS; i++)
+        names[i] = functions[i].name;
+    for (const Node *at = call->child; at; at = at->next)
+        given++;
+    if (which >= 0 && given >= functions[which].least &&
+        given <= functions[which].most)
+        return true;
+    if (which < 0) {
+        const char *near = nearest(call->text, names, FUNCTIONS);
+        error_at(p, call->name, "no function is called `%s`", call->text);
+        help(p, near ? "did you mean `%s`" : "there are min, max and floor",
+             near);
+    } else {
+        error_at(p, call->at, "`%s` takes %s, but is given %d", call->text,
+                 functions[which].most == 1 ? "one number" : "2 to 100 numbers",
+                 given);
+    }
+    return false;
+}
+
+/* ---- expressions ---- */
+
+static bool evaluate_at(Program *p, Numbers *numbers, const Node *at, int depth,
+                        double *value);
+
+static bool evaluate_call(Program *p, Numbers *numbers, const Node *call,
+                          int depth, double *value)
+{
+    double next;
+    if (!function_fits(p, call) ||
+        !evaluate_at(p, numbers, call->child, depth + 1, value))
+        return false;
+    for (const Node *at = call->child->next; at; at = at->next) {
+        if (!evaluate_at(p, numbers, at, depth + 1, &next))
+            return false;
+        if (call->text[1] == 'i' ? next < *value : next > *value)
+            *value = next;
+    }
+    if (call->text[0] == 'f')
+        *value = floor(*value);
+    return true;
+}
+
+static bool evaluate_name(Program *p, Numbers *numbers, const Node *at,
+                          double *value)
+{
+    const Let *let = at->slot < 0 ? &p->lets[-1 - at->slot] : NULL;
+    if (at->slot > 0) {
+        *value = numbers->at[at->slot - 1];
+        return true;
+    }
+    if (!let && !(let = find_let(p, at->text))) {
+        unknown_number(p, at, NULL, 0);
+        return false;
+    }
+    *value = let->value;
+    return true;
+}
+
+static bool evaluate_at(Program *p, Numbers *numbers, const Node *at, int depth,
+                        double *value)
 {
     double a, b;
+    if (numbers)
+        numbers->steps++;
     if (depth > MAX_LEVELS) {
         error_at(p, at->at, "an expression of more than %d levels", MAX_LEVELS);
         help(p, "name parts of it with `let`");
@@ -103,22 +193,16 @@ static bool evaluate_at(Program *p, const Node *at, int depth, double *value)
     }
     switch (at->kind) {
     case NODE_NUMBER: *value = at->number; return true;
-    case NODE_NAME: {
-        const Let *let = find_let(p, at->text);
-        if (let)
-            *value = let->value;
-        else
-            unknown_number(p, at);
-        return let != NULL;
-    }
+    case NODE_NAME: return evaluate_name(p, numbers, at, value);
+    case NODE_CALL: return evaluate_call(p, numbers, at, depth, value);
     case NODE_NEGATE:
-        if (!evaluate_at(p, at->child, depth + 1, &a))
+        if (!evaluate_at(p, numbers, at->child, depth + 1, &a))
             return false;
         *value = -a;
         return true;
     case NODE_BINARY:
-        return evaluate_at(p, at->child, depth + 1, &a) &&
-               evaluate_at(p, at->child->next, depth + 1, &b) &&
+        return evaluate_at(p, numbers, at->child, depth + 1, &a) &&
+               evaluate_at(p, numbers, at->child->next, depth + 1, &b) &&
                apply_operator(p, at, a, b, value);
     default:
         error_at(p, at->at, "expected a number, not %s", kind_text(at));
@@ -128,7 +212,12 @@ static bool evaluate_at(Program *p, const Node *at, int depth, double *value)
 
 bool constant(Program *p, const Node *at, double *value)
 {
-    return evaluate_at(p, at, 0, value);
+    return evaluate_at(p, NULL, at, 0, value);
+}
+
+bool evaluate(Program *p, Numbers *numbers, const Node *at, double *value)
+{
+    return evaluate_at(p, numbers, at, 0, value);
 }
 
 /* Does a unit of time stand anywhere in it, also behind a `let`. */

@@ -69,7 +69,9 @@ static bool fits_chunks(Program *p)
     note_at(p, set->schedule_at, "the schedule is chosen here");
     if (schedule_takes(s, set->placement, even, 1) &&
         set->placement != PLACE_TWIN)
-        help(p, "use `virtual 1`, or `schedule interleaved`");
+        help(p, s->block ? "name the rank's chunk in its actions: F(m, k), with "
+                           "k from 0 to v - 1"
+                         : "use `virtual 1`, or `schedule interleaved`");
     else
         help(p, "use `virtual %d`",
              set->placement == PLACE_TWIN ? 1

@@ -182,6 +182,15 @@ static void default_options(Program *p)
         p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
 }
 
+static const char *nearest_schedule(Program *p, const char *name)
+{
+    int count = schedule_count + p->written_count;
+    const char **names = arena_take(p->arena, sizeof *names * (size_t)count);
+    for (int i = 0; i < count; i++)
+        names[i] = known_schedule(p, i)->name;
+    return nearest(name, names, count);
+}
+
 static void set_schedule(Program *p, Span at, const Node *value)
 {
     p->set.schedule_at = at;
@@ -191,16 +200,10 @@ static void set_schedule(Program *p, Span at, const Node *value)
         help(p, "`pipec --help schedules` lists them");
         return;
     }
-    const char *names[64];
-    int count = 0;
-    for (; count < schedule_count && count < 64; count++) {
-        names[count] = schedules[count]->name;
-        if (strcmp(names[count], value->text) == 0)
-            p->set.schedule = schedules[count];
-    }
+    p->set.schedule = find_schedule(p, value->text);
     if (!p->set.schedule) {
         error_at(p, value->name, "no schedule is called `%s`", value->text);
-        const char *near = nearest(value->text, names, count);
+        const char *near = nearest_schedule(p, value->text);
         if (near)
             help(p, "did you mean `%s`", near);
         else
@@ -605,9 +608,7 @@ static void defaults(Settings *set)
 static void default_schedule(Program *p)
 {
     const char *name = p->set.virtuals.value > 1 ? "interleaved" : "1f1b";
-    for (int i = 0; i < schedule_count; i++)
-        if (strcmp(schedules[i]->name, name) == 0)
-            p->set.schedule = schedules[i];
+    p->set.schedule = find_schedule(p, name);
     default_options(p);
 }
 
@@ -625,7 +626,7 @@ static int find_block(Program *p, const Node *block)
         help(p, "did you mean `%s`", near);
     else
         help(p, "blocks are pipeline, train and cluster; layers begin with "
-                "`layer`, the model with `model`");
+                "`layer`, the model with `model`, a schedule with `schedule`");
     return -1;
 }
 

@@ -77,7 +77,13 @@ typedef enum {
     NODE_CALL,      // text(arguments)
     NODE_LABEL,     // text : call
     NODE_ARGUMENT,  // text = value
-    NODE_LIST       // [ values ]
+    NODE_LIST,      // [ values ]
+    NODE_SCHEDULE,  // text, NODE_STEPS
+    NODE_STEPS,     // NODE_LET, NODE_NAME (a mark), NODE_CALL (an action), NODE_FOR, NODE_IF
+    NODE_FOR,       // text in first .. end, NODE_BY, NODE_STEPS
+    NODE_BY,        // [step]; text "down" or NULL
+    NODE_IF,        // condition, NODE_STEPS, [NODE_STEPS or NODE_IF]
+    NODE_COMPARE    // text is == != < <= > >= of numbers; `and`, `or` of conditions
 } NodeKind;
 
 typedef struct Node Node;
@@ -88,6 +94,7 @@ struct Node {
     const char *text;
     double number;
     char unit;                  // 0 or 's'
+    int slot;                   // in a schedule block: which number the text stands for, see check_schedule.c
     Node *child, *last, *next;  // children in order
 };
 
@@ -213,6 +220,13 @@ bool constant(Program *p, const Node *at, double *value);
  * error. */
 bool whole_number(Program *p, const Node *at, const char *what, long least, long most, long *value);
 const Let *find_let(const Program *p, const char *name);
+const Schedule *find_schedule(const Program *p, const char *name);      // ours, or the file's own; or NULL
+const Schedule *known_schedule(const Program *p, int index);            // below schedule_count + written_count
+typedef struct Numbers {        // of a schedule block that runs
+    double *at;                 // [slot - 1] what a name stands for
+    double steps;               // taken so far; `evaluate` counts one for each node
+} Numbers;
+bool evaluate(Program *p, Numbers *numbers, const Node *at, double *value);     // as `constant`
 
 /* ---- op table: one row per op (ops.c) ---- */
 
@@ -322,10 +336,13 @@ struct Schedule {               // one file in schedules/ defines one
     double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
     void (*order)(Program *p, int rank);                    // appends with the calls below
     bool (*orders)(Program *p);                             // or this one, all ranks at once
+    const Node *block;          // of an order that is written in the file: its NODE_SCHEDULE,
+    int numbers;                // and how many slots its names take
 };
 
 extern const Schedule *const schedules[];                   // written by the Makefile from the folder
 extern const int schedule_count;
+Schedule *written_schedule(Program *p, const char *name, const char *summary);      // has no `order`
 bool schedule(Program *p);
 /* Does the schedule run with so many ranks, and chunks on each; its placement
  * is one of them, too. */
@@ -340,15 +357,27 @@ void begin_cooldown(Program *p, int rank);
 double option(const Program *p, const char *name);          // of the schedule in use
 void push_action(Program *p, List *list, Action action);
 const char *action_text(Program *p, Action action);         // "2SEND_F0", in the arena
+void find_phases(List *order);                              // steady and cooldown of an order without marks
+
+/* Where a person has written an entry of `order`, or of `lists`. */
+typedef struct Origin {
+    Span at;                    // in the .pipe file; source -1: it is pipec's own
+    const char *text;           // " (x.csv, line 2, cell 4)", " (mine, line 14, m = 3)" or ""
+} Origin;
+Origin origin_of(Program *p, int rank, int entry);
+Origin origin_in_lists(Program *p, int rank, int index);    // of a SEND: that of its compute
+
+/* ---- schedule_block.c: the order that a schedule block writes ---- */
+
+bool run_block(Program *p);                                 // set.schedule->block -> order
+Origin block_origin(Program *p, int rank, int entry);
 extern const char *const action_names[ACTION_KIND_COUNT];
 
 /* ---- exchange.c, exchange_layout.c: orders and splits that others have written ---- */
 
 const Schedule *schedule_from(Program *p, const char *path);        // has no `order`: import_order takes its place
 bool import_order(Program *p);                              // set.schedule_path -> order, cells
-/* Where in the file a compute of `lists` stands, " (x.csv, line 2, cell 4)";
- * "" when there is no file. */
-const char *cell_of_action(Program *p, int rank, int index);
+Origin imported_origin(Program *p, int rank, int entry);
 void read_layout(Program *p, const Node *value);            // text -> set.sizes, counting `t` alone
 bool fit_layout(Program *p);                                // adds the layers of `E` and `L` to them
 
@@ -564,6 +593,8 @@ struct Program {
 
     Let *lets;                  // check
     int let_count;
+    const Schedule **written;   // by the schedule blocks of the file
+    int written_count;
     Settings set;
     const char *name;           // of the model
     Tensor *tensors;

@@ -10,6 +10,7 @@ static const char *const node_names[] = {
     "file",  "let",    "layer",  "parameters", "assign", "result",   "model",
     "input", "entry",  "tied",   "block",      "line",   "number",   "string",
     "name",  "negate", "binary", "call",       "label",  "argument", "list",
+    "schedule", "steps", "for", "by", "if", "compare",
 };
 
 static void dump_node(FILE *out, const Node *node, int depth)

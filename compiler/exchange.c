@@ -596,24 +596,6 @@ static bool messages_match(Import *x)
 
 /* ---- the pass ---- */
 
-/* Where a person sees the phases: warm-up ends before the last forward that
- * stands before the first backward, if others follow; the last forward and the
- * action behind it end the steady phase. */
-static void find_phases(List *order)
-{
-    int warmup = 0, last = -1;
-    while (warmup < order->count && order->at[warmup].kind == ACT_F)
-        warmup++;
-    for (int i = 0; i < order->count; i++)
-        if (order->at[i].kind == ACT_F)
-            last = i;
-    bool alternates = last >= warmup;
-    order->steady = alternates && warmup ? warmup - 1 : warmup;
-    order->cooldown = alternates ? last + 2 : warmup;
-    if (order->cooldown > order->count)
-        order->cooldown = order->count;
-}
-
 static bool take_order(Import *x)
 {
     Program *p = x->p;
@@ -703,12 +685,6 @@ bool import_order(Program *p)
     return good;
 }
 
-/* A file has no formula; this is what it competes with. */
-static double bubble(int stages, int microbatches, int virtuals)
-{
-    return (stages - 1.0) / ((double)microbatches * virtuals + stages - 1.0);
-}
-
 /* The name goes into programs and pictures: only what means nothing in any of
  * them, and no folder. */
 const Schedule *schedule_from(Program *p, const char *path)
@@ -719,26 +695,20 @@ const Schedule *schedule_from(Program *p, const char *path)
         if (!strchr(" -_.+", *c) && !is_digit(*c) &&
             !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
             *c = '_';
-    Schedule *made = arena_take(p->arena, sizeof *made);
-    made->name = name;
-    made->summary = "the order of a file, a row for each rank";
+    Schedule *made = written_schedule(p, name,
+                                      "the order of a file, a row for each "
+                                      "rank");
     made->most_chunks = 256;
     made->any_placement = true;
     made->orders = import_order;
-    made->chapter_bubble = "(P-1)/(Mv+P-1) for interleaved";
-    made->bubble = bubble;
     return made;
 }
 
-const char *cell_of_action(Program *p, int rank, int index)
+Origin imported_origin(Program *p, int rank, int entry)
 {
-    int computes = 0;
-    if (!p->cells || p->lists[rank].at[index].kind > ACT_W)
-        return "";
-    for (int i = 0; i < index; i++)
-        computes += p->lists[rank].at[i].kind <= ACT_W;
-    return text_format(
-        p->arena, " (%s, line %d, cell %d)",
-        shown(p, p->set.schedule_path, (int)strlen(p->set.schedule_path)),
-        rank + 1, p->cells[rank][computes]);
+    int length = (int)strlen(p->set.schedule_path);
+    return (Origin){p->set.schedule_at,
+                    text_format(p->arena, " (%s, line %d, cell %d)",
+                                shown(p, p->set.schedule_path, length),
+                                rank + 1, p->cells[rank][entry])};
 }

@@ -40,6 +40,19 @@ Node *add_child(Node *parent, Node *child)
 
 /* ---- words of the lexer ---- */
 
+/* Is the word here the first of an item of the file; `schedule` begins a block
+ * then, and is the name of a setting everywhere else. */
+bool begins_item(const Reader *reader, Span at)
+{
+    const char *text = reader->program->sources[at.source].text;
+    int i = at.begin;
+    if (at.source != 0 || reader->braces || reader->depth || reader->continued)
+        return false;
+    while (i > 0 && strchr(" \t\r\xEF\xBB\xBF", text[i - 1]))
+        i--;
+    return i == 0 || strchr("\n;}", text[i - 1]);
+}
+
 static int refuse(Reader *reader, Span at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -124,15 +137,24 @@ int open_text(Reader *reader, Span at)
 
 /* ---- syntax errors ---- */
 
+static bool is_keyword(const char *token)
+{
+    static const char *const keywords[] = {
+        "let", "layer", "model", "input", "of",   "tied", "schedule", "for",
+        "in",  "by",    "down",  "if",    "else", "and",  "or"};
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (strcmp(keywords[i], token) == 0)
+            return true;
+    return false;
+}
+
 /* Bison quotes its one-character tokens; ours read better in back quotes. */
 static const char *readable(Program *p, const char *token)
 {
     if (token[0] == '\'')
         return text_format(p->arena, "`%c`", token[1]);
-    for (const char *keyword = "let layer model input of tied ";
-         (keyword = strstr(keyword, token)); keyword++)
-        if (keyword[strlen(token)] == ' ')
-            return text_format(p->arena, "`%s`", token);
+    if (is_keyword(token) || strcmp(token, "..") == 0)
+        return text_format(p->arena, "`%s`", token);
     return token;
 }
 
@@ -182,12 +204,16 @@ static void syntax_help(Reader *reader, Span at, const char *what,
 {
     Program *p = reader->program;
     const char *text = p->sources[at.source].text;
-    bool word = strchr("ilmopt", what[0]) && !strchr(what, ' ');
+    bool word = is_keyword(what);
     bool end = strcmp(what, "end of file") == 0;
+    bool item = strcmp(what, "a block") == 0 || strcmp(what, "model") == 0 ||
+                strcmp(what, "layer") == 0;
     if (reader->open.end && (end || line_of(p, reader->open) < line_of(p, at)))
         note_at(p, reader->open, "this bracket is still open");
-    else if (end && reader->brace.end)
-        note_at(p, reader->brace, "this one may still be open");
+    else if ((end || (item && !name_wanted)) && reader->braces > 0 &&
+             reader->braces <= MAX_BRACES)
+        note_at(p, reader->brace[reader->braces - 1],
+                "this one may still be open");
     if (name_wanted && (word || strcmp(what, "a block") == 0))
         help(p, "`%.*s` is a word of the language; choose another name",
              at.end - at.begin, text + at.begin);
@@ -202,10 +228,11 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
 {
     static const char *const expression[] = {
         "a number", "text in quotes", "a name", "a word", "'('", "'['", "'-'"};
-    static const char *const operators[] = {"'+'", "'*'", "'/'"};
+    static const char *const operators[] = {"'+'", "'*'", "'/'", "'%'"};
     static const char *const items[] = {
-        "let", "layer", "model", "a block", "a name", "end of line",
+        "let", "layer", "model", "schedule", "a block", "a name", "end of line",
     };
+    static const char *const steps[] = {"let", "a name", "for", "if"};
     Program *p = reader->program;
     int length = at.end - at.begin;
     const char *what = readable(p, unexpected);
@@ -215,9 +242,12 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
                            p->sources[at.source].text + at.begin);
     bool value = fold(expected, &count, expression, 7, "an expression");
     bool setting = value && find_token(expected, count, "'}'") >= 0;
-    bool item = fold(expected, &count, items, 6,
-                     "`let`, `layer`, `model`, `pipeline`, `train`, `cluster`");
-    fold(expected, &count, operators, 3, "an operator");
+    bool item = fold(expected, &count, items, 7,
+                     "`let`, `layer`, `model`, `pipeline`, `train`, "
+                     "`cluster`, `schedule`");
+    bool step = fold(expected, &count, steps, 4, "a step of the schedule");
+    bool compared = find_token(expected, count, "a comparison") >= 0;
+    fold(expected, &count, operators, 4, "an operator");
     if (strcmp(unexpected, "end of file") == 0)
         drop(expected, &count, find_token(expected, count, "end of line"));
     if (item && strcmp(unexpected, "'}'") == 0)
@@ -232,6 +262,10 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
                 find_token(expected, count, "a name") >= 0 ||
                     (value && strchr("iot", unexpected[0])),
                 setting);
+    if (strcmp(unexpected, "'='") == 0 && (step || compared))
+        help(p, compared ? "`==` compares" : "`let` names a number: let w = 2");
+    else if (strcmp(unexpected, "else") == 0)
+        help(p, "`else` stands behind the `}` of its `if`, on the same line");
     reader->open.end = 0;
 }
 

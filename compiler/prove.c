@@ -84,9 +84,15 @@ static size_t cell(const Prover *v, int chunk, int micro)
 
 static bool wrong(Prover *v, int rank, int index, const char *why)
 {
-    error_plain(v->p, "rank %d, action %d: %s%s: %s", rank, index,
-                action_text(v->p, at(v, rank, index)),
-                cell_of_action(v->p, rank, index), why);
+    Program *p = v->p;
+    Origin from = origin_in_lists(p, rank, index);
+    const char *what = text_format(
+        p->arena, "rank %d, action %d: %s%s: %s", rank, index,
+        action_text(p, at(v, rank, index)), from.text, why);
+    if (from.at.source >= 0)
+        error_at(p, from.at, "%s", what);
+    else
+        error_plain(p, "%s", what);
     return false;
 }
 
@@ -194,13 +200,15 @@ static bool compute_once(Prover *v, int rank, int index, unsigned short *done)
                     "before its input is there");
     case ACT_W:
         return once(v, rank, index, own, DONE_W, DONE_I,
-                    "before the backward for the input");
+                    *own & DONE_B ? "its whole backward has done that already"
+                                  : "before the backward for the input");
     default:
         if (*own & (DONE_B | DONE_I))
             return wrong(v, rank, index, "a second backward");
+        if (!(*own & DONE_F))
+            return wrong(v, rank, index, "before its forward");
         return once(v, rank, index, own, a.kind == ACT_B ? DONE_B : DONE_I,
-                    DONE_F | needs_dy(v->p, done, v, a),
-                    "before its forward, or before its gradient is there");
+                    needs_dy(v->p, done, v, a), "before its gradient is there");
     }
 }
 
@@ -625,9 +633,10 @@ static const char *missing_message(Prover *v, int rank)
     Place other = is_receive(a.kind) ? q->sends[q->posted]
                   : is_take(a.kind)  ? q->sends[ordinal_of(v, a)]
                                      : q->receives[ordinal_of(v, a)];
-    return text_format(p->arena, "%s, action %d",
+    return text_format(p->arena, "%s, action %d%s",
                        action_text(p, at(v, other.rank, other.index)),
-                       other.index);
+                       other.index,
+                       origin_in_lists(p, other.rank, other.index).text);
 }
 
 /* What the rank would do next if its message came: the compute that a person
@@ -638,7 +647,7 @@ static const char *next_compute(Prover *v, int rank)
         if (is_compute(at(v, rank, i).kind))
             return text_format(v->p->arena, "%s%s",
                                action_text(v->p, at(v, rank, i)),
-                               cell_of_action(v->p, rank, i));
+                               origin_in_lists(v->p, rank, i).text);
     return "the end of the step";
 }
 
@@ -669,7 +678,8 @@ static bool print_circle(Prover *v)
     help(p,
          "these orders contradict each other; change %s, or choose another "
          "schedule",
-         p->cells ? "them" : "the schedule's options");
+         p->cells || p->set.schedule->block ? "them"
+                                            : "the schedule's options");
     return false;
 }
 

@@ -1,8 +1,9 @@
 /* schedule.c: chunks -> compute order per rank.
  *
  * Reads: set, ranks. Writes: order, cells. Guarantees: nothing yet; `prove` does.
- * The orders themselves are in schedules/, one file each, or come from a file of
- * the user: exchange.c. */
+ * The orders themselves are in schedules/, one file each, or a person has
+ * written them: in a file of their own, exchange.c, or in a schedule block,
+ * schedule_block.c. */
 #include "compile.h"
 
 #include <string.h>
@@ -96,6 +97,66 @@ bool schedule_takes(const Schedule *s, Placement placement, int stages,
            placement_takes(placement, virtuals) &&
            !(s->even_stages && stages % 2);
 }
+
+/* ---- orders that a person has written ---- */
+
+/* They have no formula; this is what they compete with. */
+static double bubble(int stages, int microbatches, int virtuals)
+{
+    return (stages - 1.0) / ((double)microbatches * virtuals + stages - 1.0);
+}
+
+Schedule *written_schedule(Program *p, const char *name, const char *summary)
+{
+    Schedule *made = arena_take(p->arena, sizeof *made);
+    made->name = name;
+    made->summary = summary;
+    made->chapter_bubble = "(P-1)/(Mv+P-1) for interleaved";
+    made->bubble = bubble;
+    return made;
+}
+
+/* Where a person sees the phases: warm-up ends before the last forward that
+ * stands before the first backward, if others follow; the last forward and the
+ * action behind it end the steady phase. */
+void find_phases(List *order)
+{
+    int warmup = 0, last = -1;
+    while (warmup < order->count && order->at[warmup].kind == ACT_F)
+        warmup++;
+    for (int i = 0; i < order->count; i++)
+        if (order->at[i].kind == ACT_F)
+            last = i;
+    bool alternates = last >= warmup;
+    order->steady = alternates && warmup ? warmup - 1 : warmup;
+    order->cooldown = alternates ? last + 2 : warmup;
+    if (order->cooldown > order->count)
+        order->cooldown = order->count;
+}
+
+Origin origin_of(Program *p, int rank, int entry)
+{
+    if (p->cells)
+        return imported_origin(p, rank, entry);
+    if (p->set.schedule->block)
+        return block_origin(p, rank, entry);
+    return (Origin){{-1, 0, 0}, ""};
+}
+
+Origin origin_in_lists(Program *p, int rank, int index)
+{
+    const List *list = &p->lists[rank];
+    ActionKind kind = list->at[index].kind;
+    bool sends = kind == ACT_SEND_F || kind == ACT_SEND_B;
+    int entry = -1;
+    for (int i = 0; i <= index; i++)
+        entry += list->at[i].kind <= ACT_W;
+    if ((kind > ACT_W && !sends) || entry < 0)
+        return (Origin){{-1, 0, 0}, ""};
+    return origin_of(p, rank, entry);
+}
+
+/* ---- the pass ---- */
 
 bool schedule(Program *p)
 {

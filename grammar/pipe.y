@@ -31,6 +31,8 @@ int yylex(YYSTYPE *value, Span *at, void *scanner);
 static void yyerror(const Span *at, void *scanner, Reader *reader, const char *message);
 static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span name);
 static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right);
+static Node *both(Reader *reader, NodeKind kind, Span at, const char *operator, Node *left, Node *right);
+static Node *add_row(Node *rows, const Node *row);
 }
 
 %union {
@@ -43,14 +45,20 @@ static Node *binary(Reader *reader, Span at, const char *operator, Node *left, N
 %token LET "let" LAYER "layer" MODEL "model" INPUT "input" OF "of" TIED "tied"
 %token <text> NAME "a name" WORD "a word" STRING "text in quotes" BLOCK "a block"
 %token <number> NUMBER "a number"
+%token SCHEDULE "schedule" FOR "for" IN "in" BY "by" DOWN "down" IF "if" ELSE "else" AND "and" OR "or" RANGE ".."
+%token <text> COMPARE "a comparison"
 
 %type <node> items item parameters names layer_lines layer_line statement
 %type <node> model_lines model_line entry dimensions callee lines line values
 %type <node> expression arguments argument_list argument elements
+%type <node> rows row steps step stride condition choice
+%type <text> word
 
 %precedence LOW
+%left OR
+%left AND
 %left '+' '-'
-%left '*' '/'
+%left '*' '/' '%'
 %precedence NEGATE
 %precedence '('
 
@@ -84,6 +92,65 @@ item
     | MODEL NAME '{' model_lines '}'        { $$ = $4; $$->text = $2; $$->name = @2; $$->at = @$; }
     | BLOCK '{' lines '}'                   { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | NAME '{' lines '}'                    { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    | SCHEDULE word '{' rows '}'            { $$ = add_child(make(reader, NODE_SCHEDULE, @$, $2, @2), $4); }
+    ;
+
+word
+    : NAME
+    | WORD
+    ;
+
+rows
+    : row                                   { $$ = make(reader, NODE_STEPS, @$, NULL, @$); add_row($$, $1); }
+    | rows end_of_line row                  { $$ = add_row($1, $3); }
+    ;
+
+row
+    : %empty                                { $$ = NULL; }
+    | error                                 { $$ = NULL; reader->depth = 0; }
+    | steps
+    ;
+
+steps
+    : step                                  { $$ = add_child(make(reader, NODE_STEPS, @$, NULL, @$), $1); }
+    | steps step                            { $$ = add_child($1, $2); }
+    ;
+
+step
+    : LET NAME '=' expression               { $$ = add_child(make(reader, NODE_LET, @$, $2, @2), $4); }
+    | NAME                                  { $$ = make(reader, NODE_NAME, @$, $1, @1); }
+    | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    | FOR NAME IN expression RANGE expression stride '{' rows '}' {
+        $$ = add_child(add_child(make(reader, NODE_FOR, @$, $2, @2), $4), $6);
+        add_child(add_child($$, $7), $9);
+    }
+    | FOR error '{' rows '}'                { $$ = $4; reader->depth = 0; }
+    | choice
+    ;
+
+choice
+    : IF condition '{' rows '}'             { $$ = add_child(add_child(make(reader, NODE_IF, @$, NULL, @1), $2), $4); }
+    | IF condition '{' rows '}' ELSE '{' rows '}' {
+        $$ = add_child(add_child(add_child(make(reader, NODE_IF, @$, NULL, @1), $2), $4), $8);
+    }
+    | IF condition '{' rows '}' ELSE choice {
+        $$ = add_child(add_child(add_child(make(reader, NODE_IF, @$, NULL, @1), $2), $4), $7);
+    }
+    | IF error '{' rows '}'                 { $$ = $4; reader->depth = 0; }
+    ;
+
+stride
+    : %empty                                { $$ = make(reader, NODE_BY, @$, NULL, @$); }
+    | DOWN                                  { $$ = make(reader, NODE_BY, @$, "down", @$); }
+    | BY expression                         { $$ = add_child(make(reader, NODE_BY, @$, NULL, @$), $2); }
+    | BY expression DOWN                    { $$ = add_child(make(reader, NODE_BY, @$, "down", @$), $2); }
+    ;
+
+condition
+    : expression COMPARE expression         { $$ = both(reader, NODE_COMPARE, @$, $2, $1, $3); if (!$$) YYABORT; }
+    | condition AND condition               { $$ = both(reader, NODE_COMPARE, @$, "and", $1, $3); if (!$$) YYABORT; }
+    | condition OR condition                { $$ = both(reader, NODE_COMPARE, @$, "or", $1, $3); if (!$$) YYABORT; }
+    | '(' condition ')'                     { $$ = $2; }
     ;
 
 parameters
@@ -166,6 +233,7 @@ expression
     | expression '-' expression             { if (!($$ = binary(reader, @$, "-", $1, $3))) YYABORT; }
     | expression '*' expression             { if (!($$ = binary(reader, @$, "*", $1, $3))) YYABORT; }
     | expression '/' expression             { if (!($$ = binary(reader, @$, "/", $1, $3))) YYABORT; }
+    | expression '%' expression             { if (!($$ = binary(reader, @$, "%", $1, $3))) YYABORT; }
     | '-' expression %prec NEGATE           { $$ = add_child(make(reader, NODE_NEGATE, @$, NULL, @1), $2); }
     | '(' expression ')'                    { $$ = $2; }
     | '[' elements ']'                      { $$ = $2; $$->at = @$; }
@@ -214,14 +282,30 @@ static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span
 
 /* `1 + 1 + 1 + ...` needs no stack of the parser, but leans to the left: its
  * depth is bounded here, so that whoever walks the tree may recurse. */
-static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right)
+static Node *both(Reader *reader, NodeKind kind, Span at, const char *operator, Node *left, Node *right)
 {
-    Node *made = add_child(add_child(make(reader, NODE_BINARY, at, operator, at), left), right);
+    Node *made = add_child(add_child(make(reader, kind, at, operator, at), left), right);
     if (made->number <= MAX_DEPTH)
         return made;
     error_at(reader->program, at, "an expression of more than %d levels", MAX_DEPTH);
     help(reader->program, "name parts of it");
     return NULL;
+}
+
+static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right)
+{
+    return both(reader, NODE_BINARY, at, operator, left, right);
+}
+
+/* The steps of a line; a line without any is NULL. */
+static Node *add_row(Node *rows, const Node *row)
+{
+    for (Node *step = row ? row->child : NULL, *next; step; step = next) {
+        next = step->next;
+        step->next = NULL;
+        add_child(rows, step);
+    }
+    return rows;
 }
 
 /* Called by bison itself only when its stack is full. */

@@ -4,7 +4,11 @@
 
 #include "compile.h"
 
-enum { MAX_NAME = 100, MAX_DEPTH = 1000 };      // bytes of a name; levels of an expression
+enum {
+    MAX_NAME = 100,             // bytes of a name
+    MAX_DEPTH = 1000,           // levels of an expression
+    MAX_BRACES = 64             // whose places are known
+};
 
 typedef struct Reader {
     Program *program;
@@ -12,7 +16,10 @@ typedef struct Reader {
     int start;                  // first token: START_FILE or START_DEFINE
     int at;                     // byte offset
     int depth;                  // open ( and [
-    Span open, brace;           // the outermost of them, end 0: none; the last {
+    Span open;                  // the outermost of them, end 0: none
+    int braces;                 // open {
+    Span brace[MAX_BRACES];     // and their places, the outermost first
+    bool schedule;              // the word has begun an item: the next { opens a schedule block
     bool continued;             // the last token asks for more: no new line here
     bool ended;
     bool reported;              // this line is wrong: one error is enough
@@ -24,6 +31,7 @@ typedef struct NumberToken {
     char unit;                  // 0 or 's'
 } NumberToken;
 
+bool begins_item(const Reader *reader, Span at);
 int read_number(Reader *reader, const char *text, NumberToken *number, const Span *at);
 /* These report, once per line, and return the token YYerror: the line is
  * skipped. */

@@ -57,7 +57,7 @@ for word in $words; do
     grep -q ", $word)\`" "$language" || not_ok flags "\`..., $word)\` is not in docs/language.md"
 done
 all flags flags
-words=$("$pipec" --help schedules | awk '{ print $1 }')
+words=$("$pipec" --help schedules | sed -n 's/^  \([^ ]*\).*/\1/p')
 mentioned schedules
 words=$(sed -n 's/.*\.option = {\(.*\)}.*/\1/p' "$here"/compiler/schedules/*.c | tr -d ',"')
 mentioned options-of-schedules
@@ -69,7 +69,7 @@ words=$(sed -n '/data_words\[\] = {/,/}/p' "$here"/compiler/check*.c | grep -o '
 mentioned formats
 words=$(grep -o '{"[A-Za-z]*", [0-9a-z.+-]*, [^}]*}' "$here/compiler/parse.c" | sed 's/{"\([A-Za-z]*\)".*/\1/')
 mentioned units
-words=$(sed -n 's/^\("[a-z|"]*"\) *{.*/\1/p' "$here/grammar/pipe.l" | tr -d '"' | tr '|' ' ')
+words=$(sed -n 's/^\(<ORDER>\)*\("[a-z|"]*"\) *{.*/\2/p' "$here/grammar/pipe.l" | tr -d '"' | tr '|' ' ')
 mentioned keywords
 
 # ---- ranges and defaults ----
