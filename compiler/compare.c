@@ -70,14 +70,9 @@ static int take_numbers(const char *option, const char *list, int fallback,
                       "most 64: 4,8,16");
 }
 
-static bool is_schedule(const char *word)
+static bool is_schedule(const Program *p, const char *word)
 {
-    size_t length = strcspn(word, " (");
-    for (int i = 0; i < schedule_count; i++)
-        if (strlen(schedules[i]->name) == length &&
-            strncmp(schedules[i]->name, word, length) == 0)
-            return true;
-    return false;
+    return find_schedule(p, text_copy(p->arena, word, strcspn(word, " (")));
 }
 
 /* Commas inside parentheses belong to a schedule's options. */
@@ -93,14 +88,15 @@ static int take_schedules(Comparison *c, const char *list)
 {
     int count = 0;
     if (!list || strcmp(list, "all") == 0) {
-        for (; count < schedule_count && count < MAX_VALUES; count++)
-            c->schedules[count] = schedules[count]->name;
+        int all = schedule_count + c->p->written_count;
+        for (; count < all && count < MAX_VALUES; count++)
+            c->schedules[count] = known_schedule(c->p, count)->name;
         return count;
     }
     for (const char *at = list; count < MAX_VALUES;) {
         const char *end = list_end(at);
         char *word = text_copy(c->p->arena, at, (size_t)(end - at));
-        if (!is_schedule(word))
+        if (!is_schedule(c->p, word))
             break;
         c->schedules[count++] = word;
         if (!*end)

@@ -474,13 +474,14 @@ static void other_options(Explanation *e, const Gap *gap, Trials *t)
 
 static void other_schedules(Explanation *e, const Gap *gap, Trials *t)
 {
-    for (int i = 0; i < schedule_count; i++) {
-        if (schedules[i] == e->p->set.schedule ||
-            !schedule_takes(schedules[i], e->p->set.placement, e->p->ranks,
+    for (int i = 0; i < schedule_count + e->p->written_count; i++) {
+        const Schedule *other = known_schedule(e->p, i);
+        if (other == e->p->set.schedule ||
+            !schedule_takes(other, e->p->set.placement, e->p->ranks,
                             (int)e->p->set.virtuals.value))
             continue;
         const char *change = text_format(e->p->arena, "schedule=%s",
-                                         schedules[i]->name);
+                                         other->name);
         try_settings(e, gap, t, change, &change, 1);
     }
 }

@@ -117,6 +117,12 @@ static const char language_help[] =
     "    loss : cross_entropy              # or mse\n"
     "}\n"
     "\n"
+    "schedule mine {                       # optional: an order of your own, "
+    "for rank r\n"
+    "    for m in 0 .. M { F(m) }          # of P, with M micro-batches\n"
+    "    for m in 0 .. M { B(m) }\n"
+    "}\n"
+    "\n"
     "pipeline { stages 4  virtual 1  microbatches 8  rows 4  schedule 1f1b  "
     "split even }\n"
     "train    { data bytes \"corpus.txt\"  optimizer adamw(lr = 3e-4, decay = "
@@ -139,6 +145,9 @@ static void help_schedules(void)
 {
     for (int i = 0; i < schedule_count; i++)
         printf("  %-12s %s\n", schedules[i]->name, schedules[i]->summary);
+    printf("\n`schedule from \"order.csv\"` takes the order from a file; "
+           "`schedule NAME { }` beside the model\nwrites one: see "
+           "docs/language.md\n");
 }
 
 int print_help(const Options *o)

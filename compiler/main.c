@@ -73,15 +73,27 @@ static bool prepare_emulation(Program *p)
 
 enum { MOST_OTHERS = 32 };
 
+/* Does the list, with commas between, hold the name. */
+static bool names(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : at)
+        if (strncmp(at, name, length) == 0 && strchr(",( ", at[length]))
+            return true;
+    return false;
+}
+
 /* The same file under other schedules, for a page that switches between them:
  * those named, or all that accept the file's stages and chunks. */
 static int other_plans(Program *p, const char *list, Program **others)
 {
     bool all = list && strcmp(list, "all") == 0;
     int count = 0;
-    for (int i = 0; list && i < schedule_count && count < MOST_OTHERS; i++) {
-        const char *name = schedules[i]->name, *at = strstr(list, name);
-        if (schedules[i] == p->set.schedule || (!all && !at))
+    int schedules = schedule_count + p->written_count;
+    for (int i = 0; list && i < schedules && count < MOST_OTHERS; i++) {
+        const char *name = known_schedule(p, i)->name;
+        if (known_schedule(p, i) == p->set.schedule ||
+            (!all && !names(list, name)))
             continue;
         const char *setting = text_format(p->arena, "schedule=%s", name);
         Replan other = replan(p, &setting, 1);
