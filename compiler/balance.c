@@ -350,8 +350,7 @@ static bool eject(Chain *n, int rank, int64_t limit, int depth)
     for (int c = 0; c < n->chunks; c++) {
         for (int side = 0; side < 2 && rank_of(n, c) == rank; side++) {
             int b = c + side, step = side ? -1 : 1;
-            if (b == 0 || b == n->chunks ||
-                n->begin[c + 1] - n->begin[c] == 1)
+            if (b == 0 || b == n->chunks || n->begin[c + 1] - n->begin[c] == 1)
                 continue;
             int other = rank_of(n, side ? c + 1 : c - 1);
             if (other == rank || n->moves-- <= 0)

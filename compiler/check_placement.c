@@ -19,9 +19,9 @@ static bool choose_placement(Program *p)
         set->placement = s->placement;
     if (s->any_placement || set->placement == s->placement)
         return true;
-    error_at(p, set->placement_at, "schedule `%s` has its chunks as a %s, not as a %s",
-             s->name, placement_names[s->placement],
-             placement_names[set->placement]);
+    error_at(p, set->placement_at,
+             "schedule `%s` has its chunks as a %s, not as a %s", s->name,
+             placement_names[s->placement], placement_names[set->placement]);
     note_at(p, set->schedule_at, "the schedule is chosen here");
     help(p, "leave the placement out: the schedule brings its own");
     return false;
@@ -60,8 +60,7 @@ static bool fits_chunks(Program *p)
     int even = 2 * (int)set->stages.value;  // that is seen to later
     if (schedule_takes(s, set->placement, even, virtuals))
         return true;
-    error_at(p,
-             is_written(set->virtuals) ? set->virtuals.at : set->schedule_at,
+    error_at(p, is_written(set->virtuals) ? set->virtuals.at : set->schedule_at,
              "%s `%s` runs %s, but `virtual` is %d",
              foreign ? "placement" : "schedule",
              foreign ? placement_names[set->placement] : s->name,
@@ -69,15 +68,15 @@ static bool fits_chunks(Program *p)
     note_at(p, set->schedule_at, "the schedule is chosen here");
     if (schedule_takes(s, set->placement, even, 1) &&
         set->placement != PLACE_TWIN)
-        help(p, s->block ? "name the rank's chunk in its actions: F(m, k), with "
-                           "k from 0 to v - 1"
-                         : "use `virtual 1`, or `schedule interleaved`");
+        help(p, s->block
+                    ? "name the rank's chunk in its actions: F(m, k), with "
+                      "k from 0 to v - 1"
+                    : "use `virtual 1`, or `schedule interleaved`");
     else
         help(p, "use `virtual %d`",
-             set->placement == PLACE_TWIN ? 1
-             : set->placement == PLACE_WAVE
-                 ? virtuals + 1
-                 : 2);
+             set->placement == PLACE_TWIN   ? 1
+             : set->placement == PLACE_WAVE ? virtuals + 1
+                                            : 2);
     return false;
 }
 

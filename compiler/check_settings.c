@@ -398,8 +398,7 @@ static void set_placement(Program *p, Span at, const Node *value)
         p->set.placement = (Placement)i;
         return;
     }
-    error_at(p, value->at,
-             "a placement is `loop`, `vee`, `wave` or `twin`");
+    error_at(p, value->at, "a placement is `loop`, `vee`, `wave` or `twin`");
     const char *near = value->kind == NODE_NAME
                            ? nearest(value->text, placement_names,
                                      PLACEMENT_COUNT)
@@ -413,8 +412,8 @@ static void set_placement(Program *p, Span at, const Node *value)
 static const struct {
     const char *block, *key;
 } word_keys[] = {
-    {"pipeline", "schedule"}, {"pipeline", "split"},     {"train", "data"},
-    {"train", "optimizer"},   {"train", "dtype"},        {"pipeline", "placement"},
+    {"pipeline", "schedule"}, {"pipeline", "split"}, {"train", "data"},
+    {"train", "optimizer"},   {"train", "dtype"},    {"pipeline", "placement"},
 };
 enum {
     WORD_KEYS = sizeof word_keys / sizeof *word_keys,
@@ -473,8 +472,12 @@ static void unknown_key(Program *p, const char *block, const char *name,
 static void needs_value(Program *p, int key, Span at)
 {
     static const char *const examples[WORD_KEYS] = {
-        "schedule 1f1b", "split even", "data bytes \"corpus.txt\"",
-        "optimizer adamw(lr = 3e-4)", "dtype f32", "placement vee"};
+        "schedule 1f1b",
+        "split even",
+        "data bytes \"corpus.txt\"",
+        "optimizer adamw(lr = 3e-4)",
+        "dtype f32",
+        "placement vee"};
     error_at(p, at, "`%s` needs a value", key_name(key));
     if (key >= NUMBER_KEYS)
         help(p, "%s", examples[key - NUMBER_KEYS]);

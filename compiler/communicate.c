@@ -91,7 +91,8 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
         Message m = q->messages[q->taken];
         push_action(p, &p->lists[rank],
                     (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
-                             m.chunk + (m.backward ? -1 : 1), m.micro, peer, 0});
+                             m.chunk + (m.backward ? -1 : 1), m.micro, peer,
+                             0});
     }
 }
 

@@ -419,6 +419,7 @@ void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
 Cost cluster_cost(Program *p);                              // from the `cluster` block
+void choose_cost(Program *p);                               // one of them -> cost, unless it is there
 /* Most forwards of one rank whose backward has not ended, in chunks. */
 int peak_copies(const Program *p, int rank);
 double busy_time(const Program *p, int rank);

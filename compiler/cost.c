@@ -49,6 +49,14 @@ Cost cluster_cost(Program *p)
     return cost;
 }
 
+void choose_cost(Program *p)
+{
+    if (p->cost.message)  // a caller may bring costs of its own
+        return;
+    p->cost = p->set.has_cluster && p->set.flops.value > 0 ? cluster_cost(p)
+                                                           : unit_cost(p);
+}
+
 int peak_copies(const Program *p, int rank)
 {
     int copies = 0, peak = 0;

@@ -7,10 +7,11 @@
 /* ---- parse ---- */
 
 static const char *const node_names[] = {
-    "file",  "let",    "layer",  "parameters", "assign", "result",   "model",
-    "input", "entry",  "tied",   "block",      "line",   "number",   "string",
-    "name",  "negate", "binary", "call",       "label",  "argument", "list",
-    "schedule", "steps", "for", "by", "if", "compare",
+    "file",   "let",      "layer",   "parameters", "assign", "result",
+    "model",  "input",    "entry",   "tied",       "block",  "line",
+    "number", "string",   "name",    "negate",     "binary", "call",
+    "label",  "argument", "list",    "schedule",   "steps",  "for",
+    "by",     "if",       "compare",
 };
 
 static void dump_node(FILE *out, const Node *node, int depth)
@@ -157,10 +158,9 @@ static void dump_prove(Program *p, FILE *out)
 static void dump_memory(Program *p, FILE *out)
 {
     static const char *const kinds[] = {
-        "parameter", "master",  "gradient", "mean",   "variance",
-        "losses",    "scratch", "tmp",      "keep",   "hold",
-        "dhold",     "x",       "y",        "dy",     "dx",
-        "targets"};
+        "parameter", "master", "gradient", "mean",   "variance", "losses",
+        "scratch",   "tmp",    "keep",     "hold",   "dhold",    "x",
+        "y",         "dy",     "dx",       "targets"};
     dump_lists(p, out, p->lists);
     for (int r = 0; r < p->ranks; r++) {
         fprintf(out, "rank %d: arena %zu floats, alive at most %zu\n", r,

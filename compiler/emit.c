@@ -534,8 +534,7 @@ static void print_plain(Program *p, FILE *out, const Body *body)
     bool update = body->kind == BODY_UPDATE;
     if (body->call_count == 0 && !(update && p->set.clip.value > 0))
         return;
-    fprintf(out, "static void %s(float *m)\n{\n",
-            body_words[body->kind]);
+    fprintf(out, "static void %s(float *m)\n{\n", body_words[body->kind]);
     int i = 0;
     for (; i < body->call_count &&
            strcmp(body->calls[i].function, "pp_square") == 0;

@@ -375,7 +375,8 @@ static void add_order(Import *x, Cell cell, Found f)
     p->cells[cell.rank] = array_grow(p->arena, p->cells[cell.rank],
                                      order->count, sizeof(int));
     p->cells[cell.rank][order->count] = cell.number;
-    push_action(p, order, (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
+    push_action(p, order,
+                (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
 }
 
 static bool take_action(Import *x, Cell cell, Found f)

@@ -496,8 +496,8 @@ static void other_numbers(Explanation *e, const Gap *gap, Trials *t)
     for (int v = 1; v <= 4; v *= 2) {
         const char *change = text_format(e->p->arena, "virtual=%d", v);
         if (v != virtuals &&
-            schedule_takes(e->p->set.schedule, e->p->set.placement,
-                           e->p->ranks, v))
+            schedule_takes(e->p->set.schedule, e->p->set.placement, e->p->ranks,
+                           v))
             try_settings(e, gap, t, change, &change, 1);
     }
 }

@@ -96,10 +96,11 @@ static void schedule_notes(Program *p, FILE *out)
     int microbatches = (int)p->set.microbatches.value,
         least = s->least_micros ? s->least_micros(p->ranks) : 1;
     if (microbatches < least)
-        fprintf(out,
-                "`%s` is defined for %d micro-batches and more: with %d this is "
-                "its list for %d without the others, which leaves ranks idle\n",
-                s->name, least, microbatches, least);
+        fprintf(
+            out,
+            "`%s` is defined for %d micro-batches and more: with %d this is "
+            "its list for %d without the others, which leaves ranks idle\n",
+            s->name, least, microbatches, least);
     if (p->sums == SUMS_ASCEND)
         return;
     Place at = p->sums_at;

@@ -201,8 +201,8 @@ double emulated_ns(const Program *p, double time)
 }
 
 const char *const body_words[BODY_SAVE + 1] = {
-    "forward", "backward", "input",  "weight",     "warmup", "steady",
-    "cooldown", "reduce",  "update", "initialise", "save"};
+    "forward",  "backward", "input",  "weight",     "warmup", "steady",
+    "cooldown", "reduce",   "update", "initialise", "save"};
 
 BodyKind body_of(ActionKind kind)
 {

@@ -210,8 +210,7 @@ void name_chunk(Lowerer *w, int c, size_t scratch)
         BlockKind kind;
         const char *title;
     } places[] = {
-        {BLOCK_KEEP,
-         "kept from forward to backward, inside its keep block"},
+        {BLOCK_KEEP, "kept from forward to backward, inside its keep block"},
         {BLOCK_HOLD, "of the forward, for the weights' gradients: "
                      "inside its hold block"},
         {BLOCK_DHOLD, "gradients, for the weights' gradients: inside "
@@ -219,8 +218,8 @@ void name_chunk(Lowerer *w, int c, size_t scratch)
         {BLOCK_SCRATCH, "scratch, dead when its action ends"},
     };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        section(w, text_format(w->p->arena, "chunk %d: %s", c,
-                               places[i].title));
+        section(w,
+                text_format(w->p->arena, "chunk %d: %s", c, places[i].title));
         name_within(w, &w->p->chunks[c], places[i].kind, scratch);
     }
 }
@@ -228,8 +227,8 @@ void name_chunk(Lowerer *w, int c, size_t scratch)
 const char *block_name(Lowerer *w, int block)
 {
     const Block *b = &w->p->blocks[block];
-    return text_format(w->p->arena, "%s%d_%d", block_words[b->kind - BLOCK_KEEP],
-                       b->chunk, b->slot);
+    return text_format(w->p->arena, "%s%d_%d",
+                       block_words[b->kind - BLOCK_KEEP], b->chunk, b->slot);
 }
 
 static const char *block_shape(Program *p, const Block *b)

@@ -68,9 +68,9 @@ static void compute_call(Lowerer *w, Body *body, Action a, int index)
     if (forward && p->chunks[a.chunk].targets >= 0 && !p->emulate)
         load_call(w, body, a, true, index);
     const Body *function = chunk_body(w, body_of(a.kind), a.chunk);
-    Call *call = new_call(w, body,
-                          text_format(p->arena, "%s_%d",
-                                      body_words[function->kind], a.chunk));
+    Call *call = new_call(
+        w, body,
+        text_format(p->arena, "%s_%d", body_words[function->kind], a.chunk));
     call->column = COLUMN_COMPUTE;
     call->action = index;
     push(call, ARG_NAME, "m", 0);
@@ -208,10 +208,9 @@ static void loss_call(Lowerer *w, Body *body, const Chunk *chunk)
     if (!chunk->micro_count)
         return;
     Call *call = new_call(w, body, "pp_loss");
-    push_at(call, chunk->first_micro
-                      ? text_format(w->p->arena, "losses + %d",
-                                    chunk->first_micro)
-                      : "losses");
+    push_at(call, chunk->first_micro ? text_format(w->p->arena, "losses + %d",
+                                                   chunk->first_micro)
+                                     : "losses");
     push_number(call, chunk->micro_count);
 }
 

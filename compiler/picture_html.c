@@ -17,7 +17,6 @@
 #include "picture.h"
 #include "picture_page.h"
 
-
 typedef struct Page {
     Picture k;
     FILE *out;

@@ -733,9 +733,7 @@ static Prover start_proof(Program *p)
 
 bool prove(Program *p)
 {
-    if (!p->cost.message)  // a caller may bring costs of its own
-        p->cost = p->set.has_cluster && p->set.flops.value > 0 ? cluster_cost(p)
-                                                               : unit_cost(p);
+    choose_cost(p);
     Prover v = start_proof(p);
     for (int r = 0; r < p->ranks; r++)
         if (!list_is_sound(&v, r))

@@ -91,8 +91,8 @@ bool schedule_takes(const Schedule *s, Placement placement, int stages,
 {
     int least = s->least_chunks ? s->least_chunks : 1,
         most = s->most_chunks ? s->most_chunks : least;
-    bool foreign = placement != s->placement,   // then the placement decides
-         range = virtuals >= least && virtuals <= most;
+    bool foreign = placement != s->placement,  // then the placement decides
+        range = virtuals >= least && virtuals <= most;
     return (!foreign || s->any_placement) && (foreign || range) &&
            placement_takes(placement, virtuals) &&
            !(s->even_stages && stages % 2);

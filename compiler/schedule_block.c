@@ -352,8 +352,7 @@ static bool is_complete(Run *x)
     const char *first = NULL;
     for (int m = 0; m < (int)p->set.microbatches.value; m++) {
         for (int c = 0; c < p->chunk_count; c++) {
-            const char *what = goes_through(p, c, m) ? left_out(x, c, m)
-                                                     : NULL;
+            const char *what = goes_through(p, c, m) ? left_out(x, c, m) : NULL;
             if (what && !missing++)
                 first = text_format(p->arena, "rank %d never runs %d%s%d",
                                     p->chunks[c].rank, c, what, m);

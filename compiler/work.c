@@ -216,9 +216,8 @@ static double slowest_of_sizes(const double *cost, const int *sizes, int chunks,
     for (int r = 0; r < ranks; r++) {
         double load = 0;
         for (int c = 0, layer = 0; c < chunks; layer += sizes[c++])
-            for (int i = 0; placed_rank(placement, ranks, c) == r &&
-                            i < sizes[c];
-                 i++)
+            for (int i = 0;
+                 placed_rank(placement, ranks, c) == r && i < sizes[c]; i++)
                 load += cost[layer + i];
         slowest = load > slowest ? load : slowest;
     }

@@ -30,8 +30,9 @@ static void order(Program *p, int rank)
 
 const Schedule schedule_bfs = {
     .name = "bfs",
-    .summary = "looped breadth-first: all micro-batches through one chunk after "
-               "another",
+    .summary =
+        "looped breadth-first: all micro-batches through one chunk after "
+        "another",
     .most_chunks = 256,
     .chapter_bubble = "(P-1)/(Mv+P-1)",
     .bubble = bubble,

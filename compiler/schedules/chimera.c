@@ -42,8 +42,7 @@ static void slot(Program *p, int rank, int chunk, int at)
 
 static void order(Program *p, int rank)
 {
-    int blocks = (p->chunks[0].micro_count + p->ranks / 2 - 1) /
-                 (p->ranks / 2);
+    int blocks = (p->chunks[0].micro_count + p->ranks / 2 - 1) / (p->ranks / 2);
     begin_steady(p, rank);
     for (int at = 0; at < 2 * p->ranks * (blocks + 1); at++) {
         slot(p, rank, rank, at);
@@ -54,8 +53,9 @@ static void order(Program *p, int rank)
 
 const Schedule schedule_chimera = {
     .name = "chimera",
-    .summary = "Chimera: two copies of the model in opposite directions, 1F1B in "
-               "both",
+    .summary =
+        "Chimera: two copies of the model in opposite directions, 1F1B in "
+        "both",
     .placement = PLACE_TWIN,
     .even_stages = true,
     .chapter_bubble = "(P-2)/(2M+P-2) where F = B",

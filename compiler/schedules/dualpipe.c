@@ -24,10 +24,10 @@ typedef struct Steps {
     Program *p;
     int rank;
     const DualPipe *d;
-    int forwards[2], backwards[2];      // of each phase, so far
-    int *weights;                       // phases whose W is put off, in order
+    int forwards[2], backwards[2];  // of each phase, so far
+    int *weights;                   // phases whose W is put off, in order
     int put_off, caught_up;
-    int weight[2];                      // of each phase, so far put off and run
+    int weight[2];  // of each phase, so far put off and run
     bool split;
 } Steps;
 
@@ -99,7 +99,7 @@ static void pairs(Steps *s)
 {
     int h = s->d->place, rest = s->d->depth - h - 1;
     for (int i = 0; i < s->d->count - 2 * s->d->depth + h + 1; i++) {
-        if (i == 0 && rest == 0) {      // the middle: its B needs this F
+        if (i == 0 && rest == 0) {  // the middle: its B needs this F
             step_forward(s, 0);
             step_backward(s, 1);
         } else {

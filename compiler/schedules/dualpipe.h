@@ -5,11 +5,11 @@
 #include "compile.h"
 
 typedef struct DualPipe {
-    int depth;          // ranks from an end of the pipeline to its middle
-    int place;          // of this rank, from an end: 0 .. depth - 1
-    int chunk[2];       // phase 0, which micro-batches reach first here, and 1
-    int first[2];       // micro-batch of each phase
-    int count;          // micro-batches of a phase; those that do not exist are left out
+    int depth;     // ranks from an end of the pipeline to its middle
+    int place;     // of this rank, from an end: 0 .. depth - 1
+    int chunk[2];  // phase 0, which micro-batches reach first here, and 1
+    int first[2];  // micro-batch of each phase
+    int count;  // micro-batches of a phase; those that do not exist are left out
 } DualPipe;
 
 /* The list of one rank. Complete when count >= 2 * depth - 1. */

@@ -35,8 +35,9 @@ static void order(Program *p, int rank)
 
 const Schedule schedule_eager = {
     .name = "eager",
-    .summary = "1F1B with twice the warm-up: slow messages are hidden, for more "
-               "activations",
+    .summary =
+        "1F1B with twice the warm-up: slow messages are hidden, for more "
+        "activations",
     .chapter_bubble = "(P-1)/(M+P-1)",
     .bubble = bubble,
     .order = order,

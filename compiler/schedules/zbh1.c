@@ -12,8 +12,7 @@
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
-    return (stages - 1.0) /
-           (3.0 * microbatches * virtuals + stages - 1.0);
+    return (stages - 1.0) / (3.0 * microbatches * virtuals + stages - 1.0);
 }
 
 static void forward_k(Program *p, int rank, int k)

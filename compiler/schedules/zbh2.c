@@ -42,8 +42,9 @@ static void order(Program *p, int rank)
 
 const Schedule schedule_zbh2 = {
     .name = "zbh2",
-    .summary = "ZB-H2: backward split, W fills the bubble; activations of up to "
-               "2P - 1 micro-batches",
+    .summary =
+        "ZB-H2: backward split, W fills the bubble; activations of up to "
+        "2P - 1 micro-batches",
     .chapter_bubble = "0 of each rank's own span",
     .bubble = bubble,
     .order = order,

@@ -214,21 +214,35 @@ static void span_is(const char *schedule_text, int P, int M, int v, double span,
         longest = span_time(p, r) > longest ? span_time(p, r) : longest;
         peak = peak_copies(p, r) > peak ? peak_copies(p, r) : peak;
     }
-    snprintf(what, sizeof what, "%s P=%d M=%d v=%d: span %g, makespan %g, peak %d",
-             schedule_text, P, M, v, longest, p->makespan, peak);
+    snprintf(what, sizeof what,
+             "%s P=%d M=%d v=%d: span %g, makespan %g, peak %d", schedule_text,
+             P, M, v, longest, p->makespan, peak);
     verdict(good && longest == span && p->makespan == makespan && peak == most,
             what);
+    close_plan(p);
+}
+
+/* The makespan where a backward takes as long as a forward. */
+static void slots_are(const char *name, int P, int v, int M, double slots)
+{
+    Program *p;
+    char what[64];
+    bool good = plan_chain(&p, P, v, M, name);
+    p->cost = unit_cost(p);
+    for (int c = 0; c < p->chunk_count; c++)
+        p->cost.compute[ACT_B][c] = 1;
+    snprintf(what, sizeof what, "%s of F = B, P=%d v=%d M=%d", name, P, v, M);
+    verdict(good && prove(p) && p->makespan == slots, what);
     close_plan(p);
 }
 
 /* ZB-H1 over a range: M v (F + I + W) + (P - 1)(F + I - W), peak P where v is
  * 1 (schedules.md 1.6); ZB-H2: no idle time within a rank's own span (1.7);
  * DualPipe and DualPipeV: (P / 2 - 1) and (P - 1) times F&B + B - 3 W (1.10,
- * 1.11); Chimera in its own unit, F = B: 2 M + P - 2 (1.12). */
+ * 1.11); Chimera in its own unit, F = B: 2 M + P - 2 (1.12), Hanayo in the same. */
 static void split_formulas(void)
 {
     for (int P = 2; P <= 16; P++) {
-        char what[32];
         for (int M = 2 * P; M <= 4 * P; M++) {
             span_is("zbh1", P, M, 1, 3 * M + P - 1, 3 * M + P - 1, P);
             span_is("zbh2", P, M, 1, 3 * M, 3 * M + P - 1, 2 * P - 1);
@@ -240,15 +254,11 @@ static void split_formulas(void)
         }
         for (int v = 2; v <= 4; v++)
             makespan_is("zbh1", P, 2 * P, v, 0, 6 * P * v + P - 1, NULL);
-        snprintf(what, sizeof what, "chimera of %d", P);
-        for (int M = P; P % 2 == 0 && M <= 4 * P; M += P) {
-            Program *p;
-            bool good = plan_chain(&p, P, 1, M, "chimera");
-            p->cost = unit_cost(p);
-            for (int c = 0; c < p->chunk_count; c++)
-                p->cost.compute[ACT_B][c] = 1;
-            verdict(good && prove(p) && p->makespan == 2 * M + P - 2, what);
-            close_plan(p);
+        for (int M = P; M <= 4 * P; M += P) {
+            if (P % 2 == 0)
+                slots_are("chimera", P, 1, M, 2 * M + P - 2);
+            for (int v = 2; v <= 6; v += 2)
+                slots_are("hanayo", P, v, M, 2 * v * M + 2 * (P - 1));
         }
     }
 }

@@ -40,7 +40,7 @@ if [ -s "$scratch/1.losses" ] && cmp -s "$scratch/4.losses" "$scratch/1.losses";
 else
     echo "not ok example: $(diff "$scratch/4.losses" "$scratch/1.losses" 2>&1 | head -3 | tr '\n' ' ')"
 fi
-if grep -q 'schedule = "eager"' "$scratch/4/rank2.c"; then echo 'ok name'; else echo 'not ok name'; fi
+if grep -q 'schedule = "early"' "$scratch/4/rank2.c"; then echo 'ok name'; else echo 'not ok name'; fi
 
 # ---- where a schedule is named ----
 

@@ -34,7 +34,8 @@ int __wrap_pp_finish(void)
     snprintf(path, sizeof path, "%s/%d", getenv("PEAK"), job_of_rank->rank);
     FILE *out = fopen(path, "w");
     if (out) {
-        fprintf(out, "%zu %zu\n", job_of_rank->arena, (4 * words + 63) / 64 * 64);
+        fprintf(out, "%zu %zu\n", job_of_rank->arena,
+                (4 * words + 63) / 64 * 64);
         fclose(out);
     }
     return __real_pp_finish();
