@@ -1,0 +1,126 @@
+/* search.c: the times and the memory of orders, for the search.
+ *
+ * Each rank runs its entries as early as it can, one after another. A rank that
+ * lacks an input is left until the rank that brings it has moved on; if no rank
+ * can move, the orders wait for one another. Micro-batches pass in order, so a
+ * count per chunk and kind is all that is known about what is done. */
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct Run {
+    const Problem *q;
+    const Order *orders;
+    double *const *start;
+    double *end[SEARCH_KINDS];      // [chunk * microbatches + micro]
+    int *done[SEARCH_KINDS];        // [chunk]
+    int *next;                      // [rank] entry
+    double *clock, *first;          // [rank]
+} Run;
+
+/* When the input of an entry is there; -1: it is not yet known. */
+static double ready_at(const Run *x, int kind, int chunk, int micro)
+{
+    const Problem *q = x->q;
+    size_t row = (size_t)q->microbatches;
+    bool forth = kind == SEARCH_F;
+    int from = forth ? chunk - 1 : chunk + 1;
+    if (kind == SEARCH_W)
+        return x->done[SEARCH_I][chunk] > micro ? 0 : -1;
+    if (!forth && x->done[SEARCH_F][chunk] <= micro)
+        return -1;
+    if (from < 0 || from == q->chunks)
+        return 0;
+    if (x->done[kind][from] <= micro)
+        return -1;
+    return x->end[kind][(size_t)from * row + (size_t)micro] +
+           q->message[forth ? chunk : from];
+}
+
+/* Runs a rank until it lacks something; how many entries that were. */
+static int run_rank(Run *x, int rank)
+{
+    const Problem *q = x->q;
+    const Order *order = &x->orders[rank];
+    int before = x->next[rank];
+    for (; x->next[rank] < order->count; x->next[rank]++) {
+        int entry = order->at[x->next[rank]], kind = entry % SEARCH_KINDS,
+            chunk = entry / SEARCH_KINDS, micro = x->done[kind][chunk];
+        double ready = ready_at(x, kind, chunk, micro);
+        if (ready < 0)
+            break;
+        double begin = ready > x->clock[rank] ? ready : x->clock[rank];
+        if (x->next[rank] == 0)
+            x->first[rank] = begin;
+        if (x->start)
+            x->start[rank][x->next[rank]] = begin;
+        x->clock[rank] = begin + q->time[kind][chunk];
+        x->end[kind][(size_t)chunk * (size_t)q->microbatches + (size_t)micro] =
+            x->clock[rank];
+        x->done[kind][chunk]++;
+    }
+    return x->next[rank] - before;
+}
+
+/* The largest share of the limit that the rank holds after an entry. */
+static double peak_share(const Problem *q, const Order *order, int rank)
+{
+    double held = 0, most = 0;
+    for (int i = 0; i < order->count; i++) {
+        int kind = order->at[i] % SEARCH_KINDS,
+            chunk = order->at[i] / SEARCH_KINDS;
+        held += kind == SEARCH_F   ? q->held[chunk]
+                : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
+                                   : -q->kept[chunk];
+        most = held > most ? held : most;
+    }
+    return isinf(q->limit[rank]) ? 0 : most / q->limit[rank];
+}
+
+bool order_fits(const Problem *q, const Order *orders)
+{
+    for (int r = 0; r < q->ranks; r++)
+        if (peak_share(q, &orders[r], r) > 1 + 1e-9)
+            return false;
+    return true;
+}
+
+bool order_result(const Problem *q, const Order *orders, Result *result,
+                  double *const *start)
+{
+    size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
+           cells = chunks * (size_t)q->microbatches;
+    double *numbers = malloc(sizeof *numbers *
+                             (SEARCH_KINDS * cells + 2 * ranks));
+    int *counts = calloc(SEARCH_KINDS * chunks + ranks, sizeof *counts);
+    Run x = {.q = q, .orders = orders, .start = start};
+    int moved = 1, left = 0;
+    if (!numbers || !counts)
+        abort();
+    for (int k = 0; k < SEARCH_KINDS; k++) {
+        x.end[k] = numbers + (size_t)k * cells;
+        x.done[k] = counts + (size_t)k * chunks;
+    }
+    x.clock = numbers + SEARCH_KINDS * cells;
+    x.first = x.clock + ranks;
+    x.next = counts + SEARCH_KINDS * chunks;
+    for (size_t r = 0; r < ranks; r++)
+        x.clock[r] = x.first[r] = 0;
+    while (moved) {
+        moved = 0;
+        for (int r = 0; r < q->ranks; r++)
+            moved += run_rank(&x, r);
+    }
+    *result = (Result){0};
+    for (int r = 0; r < q->ranks; r++) {
+        double peak = peak_share(q, &orders[r], r);
+        left += orders[r].count - x.next[r];
+        result->span = fmax(result->span, x.clock[r] - x.first[r]);
+        result->makespan = fmax(result->makespan, x.clock[r]);
+        result->peak = fmax(result->peak, peak);
+    }
+    free(numbers);
+    free(counts);
+    return left == 0;
+}

@@ -1,0 +1,54 @@
+/* search.h: the problem that schedules with a knowledge of costs solve: how long
+ * each action of each chunk takes and how much memory it holds; and orders that
+ * solve it.
+ *
+ * It knows nothing of a Program, so that tests and benchmarks can state the
+ * problems of papers. Times are in any one unit, memory in any one unit.
+ *
+ *     search.c          an order's times and memory
+ *     search_bound.c    what no order can be below
+ *     search_linear.c   one chunk per rank
+ *     search_vee.c      two chunks per rank, forth and back */
+#ifndef SEARCH_H
+#define SEARCH_H
+
+#include "compile.h"
+
+typedef enum { SEARCH_F, SEARCH_I, SEARCH_W, SEARCH_KINDS } SearchKind;
+
+/* Of the two metrics both are always known; this one is made small first.
+ * SPAN: the longest time of a rank from its first begin to its last end, for a
+ * step without a barrier. MAKESPAN: from the first begin to the last end of
+ * all. */
+typedef enum { METRIC_SPAN, METRIC_MAKESPAN } Metric;
+
+typedef struct Problem {
+    int ranks, chunks, microbatches;
+    const int *rank;                        // [chunk]
+    const double *time[SEARCH_KINDS];       // [chunk] of one micro-batch
+    const double *message;                  // [chunk] latency of the boundary before it, both ways; 0 inside a rank
+    const double *held;                     // [chunk] memory from the begin of F to the end of I, one micro-batch
+    const double *kept;                     // [chunk] of that, what stays until the end of W
+    const double *limit;                    // [rank] of what is held after any action; INFINITY: none
+    Metric metric;
+} Problem;
+
+/* One rank's order. The micro-batches of one kind and chunk run 0, 1, 2, ...,
+ * so that an entry is chunk * SEARCH_KINDS + kind and nothing more. */
+typedef struct Order {
+    short *at;
+    int count;                              // SEARCH_KINDS * microbatches * chunks of the rank
+} Order;
+
+typedef struct Result {
+    double span, makespan;
+    double peak;                            // the largest share of its limit that any rank holds; 0 without limits
+} Result;
+
+/* The earliest times of orders[rank]. False: the orders wait for one another.
+ * `start`, when not NULL, gets the begin of every entry: [rank][index]. */
+bool order_result(const Problem *q, const Order *orders, Result *result, double *const *start);
+/* Does no rank ever hold more than its limit. */
+bool order_fits(const Problem *q, const Order *orders);
+
+#endif
