@@ -1,0 +1,127 @@
+/* search_vee_board.c: orders while they are written. See the header. */
+#include "search_vee_board.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Board board_open(const Problem *q, Order *orders)
+{
+    size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
+           cells = chunks * (size_t)q->microbatches;
+    Board x = {.q = q, .orders = orders};
+    double *numbers = malloc((SEARCH_KINDS * cells + 3 * ranks) *
+                             sizeof *numbers);
+    int *counts = malloc(SEARCH_KINDS * chunks * sizeof *counts);
+    if (!numbers || !counts)
+        abort();
+    for (int k = 0; k < SEARCH_KINDS; k++) {
+        x.end[k] = numbers + (size_t)k * cells;
+        x.done[k] = counts + (size_t)k * chunks;
+    }
+    x.clock = numbers + SEARCH_KINDS * cells;
+    x.held = x.clock + ranks;
+    x.idle = x.held + ranks;
+    board_clear(&x);
+    return x;
+}
+
+void board_clear(Board *x)
+{
+    memset(x->done[0], 0,
+           SEARCH_KINDS * (size_t)x->q->chunks * sizeof *x->done[0]);
+    for (int r = 0; r < x->q->ranks; r++) {
+        x->clock[r] = x->held[r] = x->idle[r] = 0;
+        x->orders[r].count = 0;
+    }
+}
+
+void board_close(Board *x)
+{
+    free(x->end[0]);
+    free(x->done[0]);
+}
+
+int board_chunk(const Problem *q, int rank, bool back)
+{
+    return back ? q->chunks - 1 - rank : rank;
+}
+
+double board_arrival(const Board *x, int kind, int chunk)
+{
+    const Problem *q = x->q;
+    int micro = x->done[kind][chunk];
+    int from = kind == SEARCH_F ? chunk - 1 : chunk + 1;
+    if (micro == q->microbatches ||
+        (kind == SEARCH_W && x->done[SEARCH_I][chunk] <= micro) ||
+        (kind == SEARCH_I && x->done[SEARCH_F][chunk] <= micro))
+        return INFINITY;
+    if (kind == SEARCH_W || from < 0 || from == q->chunks)
+        return 0;
+    if (x->done[kind][from] <= micro)
+        return INFINITY;
+    return x->end[kind][from * q->microbatches + micro] +
+           q->message[kind == SEARCH_F ? chunk : from];
+}
+
+void board_put(Board *x, int kind, int chunk)
+{
+    const Problem *q = x->q;
+    int rank = q->rank[chunk];
+    Order *order = &x->orders[rank];
+    double begin = fmax(board_arrival(x, kind, chunk), x->clock[rank]);
+    if (order->count > 0)
+        x->idle[rank] += begin - x->clock[rank];
+    x->clock[rank] = begin + q->time[kind][chunk];
+    x->end[kind][chunk * q->microbatches + x->done[kind][chunk]++] =
+        x->clock[rank];
+    x->held[rank] += kind == SEARCH_F   ? q->held[chunk]
+                     : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
+                                        : -q->kept[chunk];
+    order->at[order->count++] = (short)(chunk * SEARCH_KINDS + kind);
+}
+
+static size_t row_of(const Problem *q)
+{
+    return 2 * SEARCH_KINDS * (size_t)q->microbatches;
+}
+
+VeeBest vee_best_open(const Problem *q)
+{
+    VeeBest best = {INFINITY, INFINITY, NULL};
+    best.entries = malloc((size_t)q->ranks * row_of(q) * sizeof(short));
+    if (!best.entries)
+        abort();
+    return best;
+}
+
+bool vee_best_offer(VeeBest *best, const Problem *q, const Order *orders)
+{
+    Result result;
+    if (!order_result(q, orders, &result, NULL) || !order_fits(q, orders))
+        return false;
+    bool span = q->metric == METRIC_SPAN;
+    double value = span ? result.span : result.makespan,
+           second = span ? result.makespan : result.span,
+           least = best->value * (1 - 1e-12);
+    if (value > best->value || (value >= least && second >= best->second))
+        return false;
+    best->value = value;
+    best->second = second;
+    for (int r = 0; r < q->ranks; r++)
+        memcpy(best->entries + (size_t)r * row_of(q), orders[r].at,
+               row_of(q) * sizeof(short));
+    return true;
+}
+
+bool vee_best_close(VeeBest *best, const Problem *q, Order *orders)
+{
+    bool found = !isinf(best->value);
+    for (int r = 0; found && r < q->ranks; r++) {
+        memcpy(orders[r].at, best->entries + (size_t)r * row_of(q),
+               row_of(q) * sizeof(short));
+        orders[r].count = (int)row_of(q);
+    }
+    free(best->entries);
+    return found;
+}
