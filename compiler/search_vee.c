@@ -27,8 +27,8 @@ enum { FORTH, BACK };
 
 typedef struct Greedy {
     Board board;
-    bool fill[2];                           // [F, I] may W delay it
-    const double *approved;                 // [rank] idle time of the pass before, or NULL
+    bool fill[2];            // [F, I] may W delay it
+    const double *approved;  // [rank] idle time of the pass before, or NULL
     double worst_approved;
 } Greedy;
 
@@ -44,28 +44,9 @@ static double idle_allowed(const Greedy *x, int rank)
     return most - b->idle[rank];
 }
 
-/* The chunk whose W waits longest; -1: none waits. */
-static int waiting_weight(const Board *b, int rank)
-{
-    int best = -1;
-    double since = INFINITY;
-    for (int back = 0; back < 2; back++) {
-        int chunk = board_chunk(b->q, rank, back);
-        int micro = b->done[SEARCH_W][chunk];
-        if (micro == b->done[SEARCH_I][chunk])
-            continue;
-        double end = b->end[SEARCH_I][chunk * b->q->microbatches + micro];
-        if (end < since) {
-            since = end;
-            best = chunk;
-        }
-    }
-    return best;
-}
-
 static bool put_weight(Board *b, int rank)
 {
-    int chunk = waiting_weight(b, rank);
+    int chunk = board_weight(b, rank);
     if (chunk >= 0)
         board_put(b, SEARCH_W, chunk);
     return chunk >= 0;
@@ -98,9 +79,9 @@ static bool put_after_weights(Greedy *x, int rank, int kind, int chunk)
     double begin = board_arrival(b, kind, chunk);
     if (!make_room(b, rank, more) || isinf(begin))
         return false;
-    for (int w = waiting_weight(b, rank);
+    for (int w = board_weight(b, rank);
          w >= 0 && b->clock[rank] + q->time[SEARCH_W][w] <= begin;
-         w = waiting_weight(b, rank))
+         w = board_weight(b, rank))
         board_put(b, SEARCH_W, w);
     bool always = kind == SEARCH_I && chunk < q->ranks;
     if ((always || x->fill[kind]) &&
@@ -241,8 +222,8 @@ static void improve(Greedy *x, VeeBest *best)
 
 bool vee_greedy(const Problem *q, Order *orders)
 {
-    static const VeeRule plain = {
-        .bias = {{0, 0.2, 3}, {-0.5, -0.7, 3}}, .share = 1};
+    static const VeeRule plain = {.bias = {{0, 0.2, 3}, {-0.5, -0.7, 3}},
+                                  .share = 1};
     VeeBest best = vee_best_open(q);
     Greedy x = {.board = board_open(q, orders)};
     for (int variant = 0; variant < 4; variant++) {

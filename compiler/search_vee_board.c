@@ -81,6 +81,49 @@ void board_put(Board *x, int kind, int chunk)
     order->at[order->count++] = (short)(chunk * SEARCH_KINDS + kind);
 }
 
+/* The chunk whose W waits longest; -1: none waits. */
+int board_weight(const Board *b, int rank)
+{
+    int best = -1;
+    double since = INFINITY;
+    for (int back = 0; back < 2; back++) {
+        int chunk = board_chunk(b->q, rank, back);
+        int micro = b->done[SEARCH_W][chunk];
+        if (micro == b->done[SEARCH_I][chunk])
+            continue;
+        double end = b->end[SEARCH_I][chunk * b->q->microbatches + micro];
+        if (end < since) {
+            since = end;
+            best = chunk;
+        }
+    }
+    return best;
+}
+
+Order *orders_copy(const Problem *q, const Order *orders)
+{
+    Order *copy = malloc((size_t)q->ranks * sizeof *copy);
+    size_t all = 0, at = 0;
+    for (int r = 0; r < q->ranks; r++)
+        all += (size_t)orders[r].count;
+    short *entries = malloc(all * sizeof *entries);
+    if (!copy || !entries)
+        abort();
+    for (int r = 0; r < q->ranks; r++) {
+        copy[r] = (Order){entries + at, orders[r].count};
+        memcpy(copy[r].at, orders[r].at,
+               (size_t)copy[r].count * sizeof *entries);
+        at += (size_t)copy[r].count;
+    }
+    return copy;
+}
+
+void orders_free(Order *orders)
+{
+    free(orders[0].at);
+    free(orders);
+}
+
 static size_t row_of(const Problem *q)
 {
     return 2 * SEARCH_KINDS * (size_t)q->microbatches;

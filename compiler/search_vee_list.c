@@ -15,14 +15,14 @@
 
 typedef struct Choice {
     int chunk, kind;
-    double begin, rank;                     // INFINITY: nothing can be done yet
+    double begin, rank;  // INFINITY: nothing can be done yet
 } Choice;
 
 typedef struct Dispatch {
     Board board;
     const VeeRule *rule;
-    double unit;                            // average time of an action
-    Choice *next;                           // [rank]
+    double unit;   // average time of an action
+    Choice *next;  // [rank]
 } Dispatch;
 
 /* Room that a forward on its way forth must leave for those on their way
@@ -32,7 +32,8 @@ static double room_kept(const Dispatch *x, int rank)
     const Problem *q = x->board.q;
     int back = board_chunk(q, rank, true);
     int inside = x->board.done[SEARCH_F][back] - x->board.done[SEARCH_I][back];
-    int forth_inside = x->board.done[SEARCH_F][rank] - x->board.done[SEARCH_I][rank];
+    int forth_inside = x->board.done[SEARCH_F][rank] -
+                       x->board.done[SEARCH_I][rank];
     double slots = q->limit[rank] / (q->held[back] + 1e-300);
     double stay = (double)(rank + 1) / (q->chunks + 1);
     double wanted = floor(x->rule->spare + x->rule->share * stay * slots);
@@ -47,12 +48,15 @@ static bool fits(const Dispatch *x, int rank, int chunk)
 {
     const Problem *q = x->board.q;
     double kept = chunk < q->ranks ? room_kept(x, rank) : 0;
-    return x->board.held[rank] + q->held[chunk] + kept <= q->limit[rank] * (1 + 1e-9);
+    return x->board.held[rank] + q->held[chunk] + kept <=
+           q->limit[rank] * (1 + 1e-9);
 }
 
 static double bias(const Dispatch *x, int rank, bool back, int kind)
 {
-    double along = x->board.q->ranks > 1 ? (double)rank / (x->board.q->ranks - 1) : 0;
+    double along = x->board.q->ranks > 1
+                       ? (double)rank / (x->board.q->ranks - 1)
+                       : 0;
     return x->unit *
            (x->rule->bias[back][kind] + along * x->rule->slope[back][kind]);
 }
@@ -61,11 +65,12 @@ static Choice choose(const Dispatch *x, int rank)
 {
     const Problem *q = x->board.q;
     Choice best = {.rank = INFINITY, .begin = INFINITY};
-    double urgent = INFINITY;               // of forwards that wait for room
+    double urgent = INFINITY;  // of forwards that wait for room
     for (int kind = 0; kind < SEARCH_KINDS; kind++)
         for (int back = 1; back >= 0; back--) {
             int chunk = board_chunk(q, rank, back);
-            double begin = fmax(board_arrival(&x->board, kind, chunk), x->board.clock[rank]);
+            double begin = fmax(board_arrival(&x->board, kind, chunk),
+                                x->board.clock[rank]);
             double place = bias(x, rank, back, kind);
             if (isinf(begin))
                 continue;

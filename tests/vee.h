@@ -15,7 +15,7 @@
 typedef struct VeeInput {
     const char *model;
     int ranks, microbatches;
-    double f, i, w, message;                // of one chunk
+    double f, i, w, message;  // of one chunk
     int hidden, heads;
 } VeeInput;
 
@@ -46,6 +46,15 @@ static const VeeInput vee_table9[] = {      // halves of its stages
     {"28.3B", 32, 128, 10.408 / 2, 10.204 / 2, 7.703 / 2, 0.408, 6144, 48},
     {"28.3B", 32, 256, 10.402 / 2, 10.248 / 2, 7.698 / 2, 0.460, 6144, 48},
 };
+
+/* What the authors' scheduler gives with room for 1, 1.5 and 2 whole stages per
+ * rank of the pipeline (re-computed, not printed in the paper). */
+static const double vee_published_caps[][3] = {
+    {.0703, .0128, .0076}, {.0543, .0102, .0059}, {.0298, .0057, .0031},
+    {.0403, .0042, .0039}, {.0326, .0046, .0032}, {.0166, .0024, .0015},
+    {.0498, .0038, .0038}, {.0381, .0027, .0027}, {.0195, .0013, .0013},
+    {.0531, .0019, .0019}, {.0404, .0014, .0014}, {.0220, .0007, .0007},
+};
 // clang-format on
 
 static const VeeInput vee_unit = {"unit", 0, 0, 1, 1, 1, 0, 0, 0};
@@ -64,9 +73,10 @@ static Vee vee_open(const VeeInput *in, int ranks, int microbatches,
                     double limit)
 {
     int chunks = 2 * ranks;
-    Vee v = {.q = {.ranks = ranks, .chunks = chunks,
-                   .microbatches = microbatches}};
-    double h = in->hidden, kept = h > 0 ? 32 * h / (34 * h + 5.0 * 1024 * in->heads) : 1;
+    Vee v = {
+        .q = {.ranks = ranks, .chunks = chunks, .microbatches = microbatches}};
+    double h = in->hidden,
+           kept = h > 0 ? 32 * h / (34 * h + 5.0 * 1024 * in->heads) : 1;
     double one[] = {in->f, in->i, in->w, in->message, 1, kept, limit};
     double *row[7];
     v.rank = malloc((size_t)chunks * sizeof *v.rank);
