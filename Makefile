@@ -68,7 +68,7 @@ clean:
 
 $B/bin/pipec: $(COMPILER)
 	@mkdir -p $(@D)
-	@echo "  ld $@"; $(CC) $(CFLAGS) -o $@ $(COMPILER)
+	@echo "  ld $@"; $(CC) $(CFLAGS) -o $@ $(COMPILER) -lm
 
 # The passes without main, for the tests that call them.
 $B/libpipec.a: $(PASSES)

@@ -82,6 +82,7 @@ static const struct {
     {"tests/exchange/eager-4-8.csv", 4, 1, 8, "eager", 33, {7, 5, 3, 1}},
     {"tests/exchange/bfs-2-2-2.csv", 2, 2, 2, "bfs", 15, {4, 4}},
     {"tests/exchange/dualpipev-2-4.csv", 2, 2, 4, "dualpipev", 25, {5, 5}},
+    {"tests/exchange/zbv-2-4.csv", 2, 2, 4, "zbv", 25, {4, 4}},
 };
 enum { VECTORS = sizeof vectors / sizeof *vectors };
 

@@ -196,6 +196,14 @@ static void published(void)
     makespan_is("zbh1", 8, 24, 1, 0, 79, "8,8,8,8,8,8,8,8");
     makespan_is("zbh1", 4, 8, 2, 0, 51, "8,8,8,8");
     makespan_is("zbh2", 4, 8, 1, 0, 27, NULL);
+    makespan_is("zbv", 4, 7, 2, 0, 45, "8,8,8,8");
+    makespan_is("zbv", 4, 8, 2, 0, 51, "8,8,8,8");
+    makespan_is("zbv", 8, 24, 2, 0, 151, "16,16,16,16,16,16,16,16");
+    makespan_is("zbv", 4, 4, 2, 0, 27, NULL);
+    makespan_is("zbv", 4, 2, 2, 0, 19, NULL);
+    makespan_is("zbv", 4, 1, 2, 0, 17, NULL);
+    makespan_is("vhalf", 4, 8, 2, 0, 53, NULL);
+    makespan_is("vmin", 4, 8, 2, 0, 59, NULL);
     makespan_is("dualpipev(atomic = 1)", 4, 8, 2, 0, 54, "9,9,9,9");
     makespan_is("dualpipe(atomic = 1)", 8, 20, 1, 0, 66, "9,9,9,9,9,9,9,9");
     makespan_is("dualpipe", 8, 20, 1, 0, 63, "9,9,9,9,9,9,9,9");
@@ -219,6 +227,20 @@ static void span_is(const char *schedule_text, int P, int M, int v, double span,
              P, M, v, longest, p->makespan, peak);
     verdict(good && longest == span && p->makespan == makespan && peak == most,
             what);
+    close_plan(p);
+}
+
+/* No worse than published: a makespan and a peak, in chunks. */
+static void within(const char *name, int P, int M, double makespan, int most)
+{
+    Program *p;
+    char what[64];
+    bool good = plan_chain(&p, P, 2, M, name) && prove(p) &&
+                p->makespan <= makespan;
+    for (int r = 0; good && r < P; r++)
+        good = peak_copies(p, r) <= most;
+    snprintf(what, sizeof what, "%s P=%d M=%d: %g", name, P, M, p->makespan);
+    verdict(good, what);
     close_plan(p);
 }
 
@@ -251,6 +273,14 @@ static void split_formulas(void)
             if (P % 2 == 0 && M % 2 == 0)
                 span_is("dualpipe(atomic = 1)", P, M, 1, 3 * M + P - 2,
                         3 * M + P - 2, P + 1);
+        }
+        for (int M = 3 * P; M <= 4 * P; M++) {
+            span_is("zbv", P, M, 2, 6 * M, 6 * M + P - 1, 2 * P);
+            if (P >= 4 && P % 2 == 0)
+                within("vhalf", P, M, 6 * M + 3 * P - 7, P + 2);
+            if (P >= 4)
+                within("vmin", P, M, 6 * M + 4 * P - (P % 3 ? 5 : 7),
+                       (P + 4) / 3 * 2);
         }
         for (int v = 2; v <= 4; v++)
             makespan_is("zbh1", P, 2 * P, v, 0, 6 * P * v + P - 1, NULL);
