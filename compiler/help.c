@@ -144,7 +144,9 @@ static void help_ops(void)
 static void help_schedules(void)
 {
     for (int i = 0; i < schedule_count; i++)
-        printf("  %-12s %s\n", schedules[i]->name, schedules[i]->summary);
+        printf("  %-12s %-5s %s%s\n", schedules[i]->name,
+               placement_names[schedules[i]->placement], schedules[i]->summary,
+               schedules[i]->even_stages ? "; even P" : "");
     printf("\n`schedule from \"order.csv\"` takes the order from a file; "
            "`schedule NAME { }` beside the model\nwrites one: see "
            "docs/language.md\n");

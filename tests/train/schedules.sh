@@ -41,7 +41,7 @@ for M in 3 8; do
     train one-$M -D stages=1 -D schedule=naive -D microbatches=$M
     train newest-$M -D stages=1 -D schedule=bfs -D microbatches=$M
     train copies-$M -D stages=1 -D schedule=naive -D placement=twin -D microbatches=$M
-    for schedule in $("$pipec" --help schedules | awk 'NF && !/^ *\(/ {print $1}'); do
+    for schedule in $("$pipec" --help schedules | awk '/^  [a-z0-9]/ {print $1}'); do
         for P in 2 4; do
             name=$schedule-$P-$M
             train "$name" -D stages=$P -D microbatches=$M -D "schedule=$schedule" --delay 400 || continue
