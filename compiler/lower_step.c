@@ -202,25 +202,32 @@ static bool is_home(const Lowerer *w, int parameter)
     return w->parameter[parameter] != NULL;
 }
 
-/* Of the micro-batches that end in a last chunk. */
-static void loss_call(Lowerer *w, Body *body, const Chunk *chunk)
+/* Of the micro-batches that end on this rank. It may have the ends of two copies
+ * of the model, whose micro-batches follow each other. */
+static void loss_call(Lowerer *w, Body *body)
 {
-    if (!chunk->micro_count)
+    const Program *p = w->p;
+    int first = -1, count = 0;
+    for (int c = 0; c < p->chunk_count; c++) {
+        const Chunk *chunk = &p->chunks[c];
+        if (chunk->rank != w->rank || chunk->next >= 0 || !chunk->micro_count)
+            continue;
+        first = first < 0 ? chunk->first_micro : first;
+        count += chunk->micro_count;
+    }
+    if (!count)
         return;
     Call *call = new_call(w, body, "pp_loss");
-    push_at(call, chunk->first_micro ? text_format(w->p->arena, "losses + %d",
-                                                   chunk->first_micro)
-                                     : "losses");
-    push_number(call, chunk->micro_count);
+    push_at(call, first ? text_format(w->p->arena, "losses + %d", first)
+                        : "losses");
+    push_number(call, count);
 }
 
 void reduce_body(Lowerer *w)
 {
     Program *p = w->p;
     Body *body = new_body(w, BODY_REDUCE, -1);
-    for (int c = 0; c < p->chunk_count; c++)
-        if (p->chunks[c].rank == w->rank && p->chunks[c].next < 0)
-            loss_call(w, body, &p->chunks[c]);
+    loss_call(w, body);
     for (int t = 0; t < p->tie_count; t++) {
         char *uses = text_format(p->arena, "%s", "");
         for (int u = 0; u < p->ties[t].use_count; u++)

@@ -41,7 +41,7 @@ for M in 1 5; do
     train f32-$M --target cuda -D dtype=f32 -D stages=1 -D microbatches=$M && check f32-$M cpu$M 1e-4
     train bf16-$M --target cuda -D stages=1 -D microbatches=$M && check bf16-$M cpu$M 3e-2
 done
-for case in "2 1 1f1b" "4 1 gpipe" "2 2 interleaved" "4 2 interleaved"; do
+for case in "2 1 1f1b" "4 1 gpipe" "2 2 interleaved" "4 2 interleaved" "4 1 zbh2" "2 2 zbv"; do
     # shellcheck disable=SC2086
     set -- $case
     options="-D stages=$1 -D virtual=$2 -D schedule=$3 -D microbatches=5"
@@ -52,6 +52,13 @@ for case in "2 1 1f1b" "4 1 gpipe" "2 2 interleaved" "4 2 interleaved"; do
     done
     # shellcheck disable=SC2086
     train bf16-$1-$2-$3 --target cuda $options && check bf16-$1-$2-$3 bf16-5 0
+done
+# Two copies of the model, and one rank that has both.
+train copies --target cuda -D dtype=f32 -D stages=1 -D schedule=naive -D placement=twin -D microbatches=5
+for transport in nccl local; do
+    name=$transport-dualpipe
+    train $name --target cuda -D dtype=f32 -D stages=4 -D schedule=dualpipe -D microbatches=5 --transport $transport &&
+        check $name copies 0
 done
 four="-D stages=4 -D schedule=1f1b -D microbatches=5"
 # shellcheck disable=SC2086
