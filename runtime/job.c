@@ -192,26 +192,34 @@ static void print_step(int step, const StepRecord *record)
     fflush(stdout);
 }
 
-static void report_step(void)
+void pp_report(int step, const StepRecord *record)
 {
     Control *control = pp_job.control;
     RankRecord *self = pp_job.self;
-    if (pp_job.step == 0)
-        return;
-    pp_end_step();
     if (pp_job.alone) {
-        print_step(pp_job.step, &pp_job.record);
+        print_step(step, record);
         return;
     }
-    if (pp_job.record.begin == 0)
-        pp_job.record.begin = pp_job.record.end = now_ns();
-    uint32_t behind = (uint32_t)pp_job.step - STEP_LEAD;
+    uint32_t behind = (uint32_t)step - STEP_LEAD;
     if ((int32_t)(behind - atomic_load(&control->reported.value)) > 0)
         raise_counter(&control->news);
     pp_await(&control->reported, behind, WAIT_LAUNCHER, "the launcher", -1, -1);
-    self->steps[pp_job.step % STEP_RING] = pp_job.record;
+    self->steps[step % STEP_RING] = *record;
     atomic_fetch_add_explicit(&self->done.value, 1, memory_order_release);
     atomic_fetch_add_explicit(&self->progress, 1, memory_order_relaxed);
+}
+
+/* A step whose norm is not known yet is reported by pp_settle. */
+static void end_step(void)
+{
+    if (pp_job.step == 0)
+        return;
+    pp_end_step();
+    if (pp_job.record.begin == 0)
+        pp_job.record.begin = pp_job.record.end = now_ns();
+    pp_job.pending = pp_job.record;
+    if (pp_job.deferred == 0)
+        pp_report(pp_job.step, &pp_job.record);
 }
 
 /* See gate_of. */
@@ -231,12 +239,12 @@ static int may_start(uint32_t step)
 
 int pp_step(void)
 {
-    return pp_job.step;
+    return pp_job.redo ? pp_job.deferred : pp_job.step;
 }
 
 int pp_next_step(void)
 {
-    report_step();
+    end_step();
     int next = pp_job.step + 1;
     if (next > pp_job.plan.steps || !may_start((uint32_t)next))
         return 0;

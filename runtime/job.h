@@ -21,6 +21,9 @@ typedef struct Job {
     Control *control;               // shared with the launcher; private memory if alone
     RankRecord *self;               // control->records[rank]
     StepRecord record;              // of the step that runs
+    int deferred;                   // step whose update may have to be undone; 0: none
+    StepRecord pending;             // its record, which lacks the norm
+    int redo;                       // 1: pp_step and pp_rate are of the deferred step
     Event *event, *event_end;       // --trace: room for the rest of the step; NULL: none
     int emulated;                   // 1: this is an emulation
     int64_t clock;                  // emulation: model time, as in pp.h
@@ -32,6 +35,7 @@ extern Job pp_job;
 void pp_delay(void);                // sleeps a little under --delay
 uint64_t pp_splitmix64(uint64_t x);
 
+void pp_report(int step, const StepRecord *record);         // it is complete: tells the launcher
 void pp_add_losses(const float *losses, int microbatches);  // into the record of the step
 float pp_rate_at(int step, float rate, int warmup, float floor);
 

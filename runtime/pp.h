@@ -120,6 +120,16 @@ void pp_reduce(const PpTie *tie, float *const grads[]);
 
 void pp_square(int parameter, const float *grad, size_t count);     // notes the sum of squares, in double
 float pp_clip(float limit);     // global norm over all parameters of all ranks; the factor min(1, limit / norm)
+/* The same without waiting, on the CPU alone: pp_defer gives the scale 1, and
+ * pp_settle, in the next step before its first gradient or after the last step,
+ * says whether the norm allowed that. 1: the update has to be undone and made
+ * again. Then pp_defer, pp_rate and pp_step are those of its step, until
+ * pp_restart begins the running step once more on all ranks: what was sent in
+ * it is forgotten. Where the update before had to be clipped, pp_defer waits. */
+float pp_defer(float limit);
+int pp_settle(float limit);
+void pp_restart(void);
+void pp_copy(float *to, const float *from, size_t count);   // parameters and moments, to undo an update
 /* losses[micro]: mean loss of each micro-batch. Adds them in order and reports
  * the mean of the step. */
 void pp_loss(const float *losses, int microbatches);

@@ -3,6 +3,7 @@
  * for, and a call is done when it returns. */
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #include "../job.h"
@@ -41,7 +42,7 @@ void pp_normal(float *w, size_t count, const char *name, float deviation)
 
 float pp_rate(float rate, int warmup, float floor)
 {
-    return pp_rate_at(pp_job.step, rate, warmup, floor);
+    return pp_rate_at(pp_step(), rate, warmup, floor);
 }
 
 void pp_loss(const float *losses, int microbatches)
@@ -100,6 +101,11 @@ void pp_begin_step(void)
 
 void pp_end_step(void)
 {
+}
+
+void pp_copy(float *to, const float *from, size_t count)
+{
+    memcpy(to, from, count * sizeof *to);
 }
 
 const float *pp_read_back(const float *values, size_t count)

@@ -4,9 +4,9 @@
  * hands its number to the ranks (PP_FD). The ranks say what they need, the last
  * of them grows the file, and all map it:
  *
- *      Control | records[ranks] || squares[parameters] | meets[from][to] | offsets[rank][uses] |
- *     |<- launcher and ranks -->|| queues[from][to]    | arena of rank 0 | arena of rank 1 | ...
- *                               || events of rank 0    | events of rank 1 | ...
+ *      Control | records[ranks] || squares[2][parameters] | meets[from][to] | offsets[rank][uses] |
+ *     |<- launcher and ranks -->|| queues[from][to]       | arena of rank 0 | arena of rank 1 | ...
+ *                               || events of rank 0       | events of rank 1 | ...
  *                               ||<- ranks alone; begins at a page, found by shared.c: lay_out ->|
  *
  * Only the events, which are there under --trace, are read by the launcher, when
@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 enum {
-    CONTROL_MAGIC = 0x70703032,     // "pp02": launcher and ranks are of one version
+    CONTROL_MAGIC = 0x70703033,     // "pp03": launcher and ranks are of one version
     TEXT = 48,                      // bytes of a name in a report
     STEP_RING = 64,                 // steps that a rank keeps for the launcher
     STEP_LEAD = 60,                 // a rank waits when the launcher is so many steps behind
@@ -94,6 +94,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
 
     atomic_uint progress;           // grows with everything that is done; standing still is a stall
     atomic_int finished;            // left by pp_finish
+    Counter squared;                // sets of squares that it has noted, ever
     Counter done;                   // steps in `steps`, ever
     StepRecord steps[STEP_RING];    // step s at s % STEP_RING
 } RankRecord;

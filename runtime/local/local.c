@@ -14,7 +14,6 @@
  * messages carry model time both ways. */
 #include "shared.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "../fail.h"
@@ -243,31 +242,4 @@ void pp_reduce(const PpTie *tie, float *const grads[])
     sum_slice(tie->uses, owners, cut(tie->floats, mine, owners),
               cut(tie->floats, mine + 1, owners));
     pp_meet(own.group, owners, tie->name);
-}
-
-/* Eight sums, so that the compiler may use vectors; they are fixed, so the bits
- * are, too. */
-void pp_square(int parameter, const float *grad, size_t count)
-{
-    double sum[8] = {0};
-    size_t whole = count / 8 * 8;
-    for (size_t i = 0; i < whole; i += 8)
-        for (size_t j = 0; j < 8; j++)
-            sum[j] += (double)grad[i + j] * (double)grad[i + j];
-    for (size_t i = whole; i < count; i++)
-        sum[i - whole] += (double)grad[i] * (double)grad[i];
-    pp_shared.squares[parameter] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-                                   ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
-float pp_clip(float limit)
-{
-    pp_meet_all("clip");
-    double total = 0;
-    for (int i = 0; i < pp_job.plan.parameters; i++)
-        total += pp_shared.squares[i];
-    pp_meet_all("clip");  // before anybody notes the squares of the next step
-    float norm = (float)sqrt(total);
-    pp_job.record.norm = norm;
-    return norm > limit ? limit / norm : 1.0f;
 }

@@ -165,7 +165,7 @@ static size_t lay_out(size_t places[4])
     pp_shared.queue_bytes = round_up(
         sizeof(Queue) + pp_shared.ring * sizeof(Message), sizeof(Counter));
 
-    size_t at = round_up(records[0].parameters * sizeof(double),
+    size_t at = round_up(2 * sizeof(double) * records[0].parameters,
                          sizeof(Counter));
     places[0] = 0;
     places[1] = at;

@@ -21,7 +21,7 @@ typedef struct Shared {
     int fd;  // -1 when alone
     int rank, ranks, spins;
     char *region;       // all behind the records; the pointers below lead there
-    double *squares;    // [parameters]
+    double *squares;    // [2][parameters]; see norm.c
     Counter *meets;     // [from][to]: meetings with `to` that `from` has come to
     uint64_t *offsets;  // [rank][USES]: the gradients of the tie at hand
     char *queues;       // [from][to], of queue_bytes each

@@ -1,0 +1,120 @@
+/* norm.c: the norm of all gradients of all ranks, and the two ways to clip by it.
+ *
+ * Each rank notes the squares of its own parameters and raises a counter. Who
+ * needs the norm waits for the counters of all and adds the squares in the order
+ * of the parameters: the same bits on every rank.
+ *
+ *     pp_clip               waits at once: nobody updates before all have reduced
+ *     pp_defer, pp_settle   wait a step later, where the first gradients are made:
+ *
+ *     step n      ... reduce [squares]  pp_defer: 1   update
+ *     step n + 1  warmup                pp_settle: the norm of step n
+ *                 if it had to be clipped: undo, update, pp_restart, warmup once more
+ *
+ * (Qi et al. 2024, Zero Bubble Pipeline Parallelism, section 4, call the second
+ * post-validation.) Only an update that was not clipped is a good guess for the
+ * next: after one that was, pp_defer waits like pp_clip, and nothing is undone.
+ * All ranks guess alike, since they know the same norms.
+ *
+ * Two sets of squares take turns. A rank notes its squares of step n + 2 when it
+ * knows the norm of n + 1, so all have noted n + 1, so all knew the norm of n. */
+#include "shared.h"
+
+#include <math.h>
+
+static struct {
+    uint32_t noted;  // sets of squares that this rank has completed
+    float scale;     // by the last norm that is known
+    int clipped;     // that norm was beyond the limit
+} own;
+
+static double *squares(uint32_t set)
+{
+    return pp_shared.squares +
+           (size_t)(set & 1) * (size_t)pp_job.plan.parameters;
+}
+
+/* Eight sums, so that the compiler may use vectors; they are fixed, so the bits
+ * are, too. */
+void pp_square(int parameter, const float *grad, size_t count)
+{
+    double sum[8] = {0};
+    size_t whole = count / 8 * 8;
+    for (size_t i = 0; i < whole; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            sum[j] += (double)grad[i + j] * (double)grad[i + j];
+    for (size_t i = whole; i < count; i++)
+        sum[i - whole] += (double)grad[i] * (double)grad[i];
+    squares(own.noted)[parameter] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
+                                    ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+static void squares_are_noted(void)
+{
+    own.noted++;
+    raise_counter(&pp_job.self->squared);
+}
+
+/* The norm of the last squares, into the record of their step, and own.scale. A
+ * norm that is no number clips nothing; an infinite one leaves nothing. */
+static float await_norm(float limit, StepRecord *record)
+{
+    double total = 0;
+    for (int i = 0; i < pp_shared.ranks; i++)
+        pp_await(&pp_job.control->records[i].squared, own.noted, WAIT_MEETING,
+                 "clip", -1, i);
+    for (int i = 0; i < pp_job.plan.parameters; i++)
+        total += squares(own.noted - 1)[i];
+    pp_progress();
+    float norm = (float)sqrt(total);
+    record->norm = norm;
+    own.clipped = norm > limit;
+    own.scale = own.clipped ? limit / norm : 1.0f;
+    return own.scale;
+}
+
+float pp_clip(float limit)
+{
+    squares_are_noted();
+    return await_norm(limit, &pp_job.record);
+}
+
+/* ---- a step later ---- */
+
+float pp_defer(float limit)
+{
+    if (pp_job.redo)
+        return own.scale;
+    squares_are_noted();
+    if (own.clipped)
+        return await_norm(limit, &pp_job.record);
+    pp_job.deferred = pp_job.step;
+    return 1.0f;
+}
+
+int pp_settle(float limit)
+{
+    if (pp_job.deferred == 0)
+        return 0;
+    await_norm(limit, &pp_job.pending);
+    pp_report(pp_job.deferred, &pp_job.pending);
+    pp_job.redo = own.clipped;
+    if (!own.clipped)
+        pp_job.deferred = 0;
+    return own.clipped;
+}
+
+/* Between the two meetings nobody sends: all have done what comes before
+ * pp_settle, and what nobody has received of it is forgotten. */
+void pp_restart(void)
+{
+    pp_meet_all("the start of the step, once more");
+    for (int i = 0; i < pp_shared.ranks; i++) {
+        Queue *q = pp_queue(i, pp_shared.rank);
+        atomic_store(&q->taken.value, atomic_load(&q->sent.value));
+    }
+    pp_meet_all("the start of the step, once more");
+    pp_job.deferred = pp_job.redo = 0;
+    pp_job.record.busy = 0;  // what was in vain is no use of the time
+    pp_mark_step();
+}
