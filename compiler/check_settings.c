@@ -486,6 +486,52 @@ static void needs_value(Program *p, int key, Span at)
              number_keys[key].unit == 's' ? "10us" : "1");
 }
 
+static bool is_word(const Node *value, const char *word)
+{
+    return value && value->kind == NODE_NAME && strcmp(value->text, word) == 0;
+}
+
+/* clip 1.0, clip 1.0 deferred: returns the value behind. A word alone at the
+ * end cannot be the next key. */
+static const Node *set_clip(Program *p, const NumberKey *key, Span at,
+                            const Node *value)
+{
+    const Node *word = value->next;
+    if (is_word(value, "deferred") && !find_let(p, value->text)) {
+        error_at(p, value->at, "`clip` needs its limit before `deferred`");
+        help(p, "clip 1.0 deferred");
+        return word;
+    }
+    set_number(p, key, at, value);
+    if (is_word(word, "deferred")) {
+        p->set.deferred = true;
+        p->set.deferred_at = word->at;
+        return word->next;
+    }
+    if (!word || word->next || word->kind != NODE_NAME ||
+        find_key("train", word->text) >= 0)
+        return word;
+    error_at(p, word->at,
+             "behind the limit of `clip` stands `deferred` or "
+             "nothing, not `%s`",
+             word->text);
+    help(p, "clip 1.0 deferred");
+    return NULL;
+}
+
+static void check_deferred(Program *p)
+{
+    if (p->set.deferred && p->target != TARGET_CPU) {
+        error_at(p, p->set.deferred_at,
+                 "deferred clipping runs on the cpu alone");
+        help(p, "use `clip %g`, or --target cpu", p->set.clip.value);
+    } else if (p->set.deferred && p->set.clip.value <= 0) {
+        error_at(p, p->set.clip.at,
+                 "`clip 0` computes no norm that could be deferred");
+        help(p, "use a limit above 0, or `clip 0` alone");
+    }
+}
+
 /* Sets one key from the values at `value`; returns the first value that is not
  * its own. */
 static const Node *set_key(Program *p, int key, Span at, const Node *value)
@@ -494,6 +540,8 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
         needs_value(p, key, at);
         return NULL;
     }
+    if (key < NUMBER_KEYS && strcmp(key_name(key), "clip") == 0)
+        return set_clip(p, &number_keys[key], at, value);
     if (key < NUMBER_KEYS) {
         set_number(p, &number_keys[key], at, value);
         return value->next;
@@ -516,6 +564,9 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
 static int values_of(int key, const Node *value)
 {
     bool data = key == NUMBER_KEYS + 2, schedule = key == NUMBER_KEYS;
+    if (value && is_word(value->next, "deferred") &&
+        strcmp(key_name(key), "clip") == 0)
+        return 2;
     if (!value || value->kind != NODE_NAME || !value->next)
         return 1;
     return data || (schedule && is_from(value)) ? 2 : 1;
@@ -673,4 +724,5 @@ void check_settings(Program *p)
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_placement(p);
+    check_deferred(p);
 }

@@ -153,6 +153,8 @@ typedef struct Settings {
     OptimizerKind optimizer;
     double rate, decay, momentum, beta1, beta2, epsilon;
     Number steps, clip, warmup, cosine, seed;               // clip 0: none; cosine 1: none
+    bool deferred;                                          // the norm is waited for a step later
+    Span deferred_at;
     bool has_cluster;
     Number flops, memory, link, latency;                    // 1/s, bytes, bytes/s, s; 0: unlimited or none
 } Settings;
@@ -428,7 +430,8 @@ double span_time(const Program *p, int rank);               // last end - first 
 /* ---- memory: tensors -> fixed offsets in one arena per rank; exact peak ---- */
 
 typedef enum {
-    BLOCK_PARAMETER, BLOCK_MASTER, BLOCK_GRADIENT, BLOCK_MEAN, BLOCK_VARIANCE, BLOCK_LOSSES, BLOCK_SCRATCH, BLOCK_TMP,  // all along
+    BLOCK_PARAMETER, BLOCK_MASTER, BLOCK_GRADIENT, BLOCK_MEAN, BLOCK_VARIANCE, BLOCK_LOSSES, BLOCK_SCRATCH, BLOCK_TMP,
+    BLOCK_UNDO,                                                                                 // all along
     BLOCK_KEEP, BLOCK_HOLD, BLOCK_DHOLD, BLOCK_X, BLOCK_Y, BLOCK_DY, BLOCK_DX, BLOCK_TARGETS    // of one micro-batch
 } BlockKind;
 enum { MICRO_KINDS = BLOCK_TARGETS - BLOCK_KEEP + 1 };
@@ -467,6 +470,11 @@ size_t aligned(size_t floats);                              // up to 16 floats =
 size_t pack(Arena *arena, Item *items, int count);          // memory_place.c: fills the offsets, returns the height
 void place_blocks(Program *p);                              // memory_place.c: offsets of all blocks, then WAITs
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro);      // index; -1: there is none
+/* Does the optimizer write blocks of this kind. */
+static inline bool is_updated(BlockKind kind)
+{
+    return kind == BLOCK_PARAMETER || kind == BLOCK_MASTER || kind == BLOCK_MEAN || kind == BLOCK_VARIANCE;
+}
 /* The parameter whose storage a rank uses for this one: itself, or the one that
  * it is tied to; -1: none. */
 int parameter_home(const Program *p, int rank, int parameter);
@@ -506,8 +514,8 @@ typedef struct Constant {       // a named offset, in floats; or, without a name
 } Constant;
 
 typedef enum { BODY_FORWARD, BODY_BACKWARD, BODY_INPUT, BODY_WEIGHT, BODY_WARMUP, BODY_STEADY, BODY_COOLDOWN, BODY_REDUCE, BODY_UPDATE,
-               BODY_INITIALISE, BODY_SAVE } BodyKind;
-extern const char *const body_words[BODY_SAVE + 1];         // forward backward input ...
+               BODY_INITIALISE, BODY_SAVE, BODY_REMEMBER, BODY_UNDO } BodyKind;
+extern const char *const body_words[BODY_UNDO + 1];         // forward backward input ...
 
 typedef struct Body {           // one function of the rank program
     BodyKind kind;

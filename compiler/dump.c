@@ -62,9 +62,9 @@ static void dump_check(Program *p, FILE *out)
         s->rows.value, s->schedule->name);
     fprintf(
         out,
-        "train steps %g clip %g warmup %g cosine %g seed %g lr %g decay %g\n",
-        s->steps.value, s->clip.value, s->warmup.value, s->cosine.value,
-        s->seed.value, s->rate, s->decay);
+        "train steps %g clip %g%s warmup %g cosine %g seed %g lr %g decay %g\n",
+        s->steps.value, s->clip.value, s->deferred ? " deferred" : "",
+        s->warmup.value, s->cosine.value, s->seed.value, s->rate, s->decay);
     for (int l = 0; l < p->layer_count; l++) {
         const Layer *layer = &p->layers[l];
         fprintf(out, "layer %s = %s\n", layer->name, layer->callee);
@@ -159,8 +159,8 @@ static void dump_memory(Program *p, FILE *out)
 {
     static const char *const kinds[] = {
         "parameter", "master", "gradient", "mean",   "variance", "losses",
-        "scratch",   "tmp",    "keep",     "hold",   "dhold",    "x",
-        "y",         "dy",     "dx",       "targets"};
+        "scratch",   "tmp",    "undo",     "keep",   "hold",     "dhold",
+        "x",         "y",      "dy",       "dx",     "targets"};
     dump_lists(p, out, p->lists);
     for (int r = 0; r < p->ranks; r++) {
         fprintf(out, "rank %d: arena %zu floats, alive at most %zu\n", r,

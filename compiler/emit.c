@@ -514,7 +514,8 @@ static void print_optimizer_state(Program *p, FILE *out)
     else
         fprintf(out, "        .momentum = %s,\n", real_text(p, s->momentum));
     if (s->clip.value > 0)
-        fprintf(out, "        .scale = pp_clip(%s),\n",
+        fprintf(out, "        .scale = %s(%s),\n",
+                s->deferred ? "pp_defer" : "pp_clip",
                 real_text(p, s->clip.value));
     else
         fprintf(out, "        .scale = 1.0f,\n");
@@ -543,10 +544,14 @@ static void print_plain(Program *p, FILE *out, const Body *body)
     if (update)
         print_optimizer_state(p, out);
     for (; i < body->call_count; i++) {
-        if (strcmp(body->calls[i].function, "pp_reduce") == 0)
-            print_reduce(p, out, &body->calls[i]);
+        const Call *call = &body->calls[i];
+        if (strcmp(call->function, "pp_reduce") == 0)
+            print_reduce(p, out, call);
         else
-            print_call(out, call_text(p, &body->calls[i]), "");
+            print_call(out, call_text(p, call),
+                       call->comment
+                           ? text_format(p->arena, "  // %s", call->comment)
+                           : "");
     }
     if (body->call_count == 0)
         fprintf(out, "    (void)m, (void)h;\n");
@@ -559,8 +564,16 @@ static bool is_printed(const Program *p, const Body *body)
            (body->kind == BODY_UPDATE && p->set.clip.value > 0);
 }
 
-static void print_step(Program *p, FILE *out, const RankProgram *program,
-                       int rank, const char *indent)
+static void print_if(Program *p, FILE *out, const RankProgram *program,
+                     BodyKind kind, const char *line)
+{
+    for (int i = 0; i < program->body_count; i++)
+        if (program->bodies[i].kind == kind &&
+            is_printed(p, &program->bodies[i]))
+            fputs(line, out);
+}
+
+static void print_zero(Program *p, FILE *out, int rank, const char *indent)
 {
     size_t first = 0, floats = 0;
     for (int i = 0; i < p->block_count; i++) {
@@ -573,21 +586,49 @@ static void print_step(Program *p, FILE *out, const RankProgram *program,
     if (floats)
         fprintf(out, "%spp_zero(m + %zu, %zu);  // the gradients\n", indent,
                 first, floats);
-    for (int i = 0; i < program->body_count; i++) {
-        const Body *body = &program->bodies[i];
-        if (body->kind >= BODY_WARMUP && body->kind <= BODY_UPDATE &&
-            is_printed(p, body))
-            fprintf(out, "%s%s(m);\n", indent, body_words[body->kind]);
-    }
 }
 
-static void print_if(Program *p, FILE *out, const RankProgram *program,
-                     BodyKind kind, const char *line)
+static void print_bodies(Program *p, FILE *out, const RankProgram *program,
+                         BodyKind first, const char *indent)
 {
-    for (int i = 0; i < program->body_count; i++)
-        if (program->bodies[i].kind == kind &&
-            is_printed(p, &program->bodies[i]))
-            fputs(line, out);
+    for (BodyKind kind = first; kind <= BODY_UPDATE; kind++)
+        print_if(p, out, program, kind,
+                 text_format(p->arena, "%s%s(m);\n", indent, body_words[kind]));
+}
+
+/* The update that a norm beyond the limit, known too late, should have scaled;
+ * inside a step its warmup was in vain as well. */
+static void print_settle(Program *p, FILE *out, const RankProgram *program,
+                         bool inside)
+{
+    const char *tab = inside ? "        " : "    ";
+    fprintf(out, "%sif (pp_settle(%s)) {  // the last update was beyond it\n",
+            tab, real_text(p, p->set.clip.value));
+    print_if(p, out, program, BODY_UNDO,
+             text_format(p->arena, "%s    undo(m);\n", tab));
+    print_if(p, out, program, BODY_UPDATE,
+             text_format(p->arena, "%s    update(m);\n", tab));
+    if (inside) {
+        fprintf(out, "%s    pp_restart();\n", tab);
+        print_if(p, out, program, BODY_WARMUP,
+                 text_format(p->arena, "%s    warmup(m);\n", tab));
+    }
+    fprintf(out, "%s}\n", tab);
+}
+
+/* Clipping a step later: warmup runs before the last update is known to be
+ * right, and the gradients that it was made of stay until then. */
+static void print_step(Program *p, FILE *out, const RankProgram *program,
+                       int rank, const char *indent)
+{
+    bool deferred = p->set.deferred && !p->emulate;
+    if (deferred) {
+        print_if(p, out, program, BODY_WARMUP, "        warmup(m);\n");
+        print_settle(p, out, program, true);
+        print_if(p, out, program, BODY_REMEMBER, "        remember(m);\n");
+    }
+    print_zero(p, out, rank, indent);
+    print_bodies(p, out, program, deferred ? BODY_STEADY : BODY_WARMUP, indent);
 }
 
 static void print_main(Program *p, FILE *out, const RankProgram *program,
@@ -608,6 +649,8 @@ static void print_main(Program *p, FILE *out, const RankProgram *program,
     if (cuda)
         fprintf(out, "        }\n        pp_launch();\n");
     fprintf(out, "    }\n");
+    if (p->set.deferred && !p->emulate)
+        print_settle(p, out, program, false);
     print_if(p, out, program, BODY_SAVE, "    save(m);\n");
     fprintf(out, "    return pp_finish();\n}\n");
 }

@@ -138,6 +138,26 @@ static void rank_table(Program *p, FILE *out)
                     r, 4 * p->arena_floats[r], p->set.memory.value);
 }
 
+static void undo_line(Program *p, FILE *out)
+{
+    enum { SHOWN = 16 };  // ranks
+    int shown = 0;
+    for (int i = 0; i < p->block_count && shown <= SHOWN; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->kind != BLOCK_UNDO)
+            continue;
+        if (shown++ == 0)
+            fprintf(out, "clip deferred: bytes of each arena that an update is "
+                         "undone with:");
+        if (shown <= SHOWN)
+            fprintf(out, " %zu", 4 * b->floats);
+        else
+            fprintf(out, " ...");
+    }
+    if (shown)
+        fputc('\n', out);
+}
+
 static void message_lines(Program *p, FILE *out)
 {
     long messages[2] = {0, 0};
@@ -178,6 +198,7 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
     schedule_notes(p, out);
     fputc('\n', out);
     rank_table(p, out);
+    undo_line(p, out);
     balance_lines(p, out);
     message_lines(p, out);
 }

@@ -200,9 +200,10 @@ double emulated_ns(const Program *p, double time)
                                0.5);
 }
 
-const char *const body_words[BODY_SAVE + 1] = {
+const char *const body_words[BODY_UNDO + 1] = {
     "forward",  "backward", "input",  "weight",     "warmup", "steady",
-    "cooldown", "reduce",   "update", "initialise", "save"};
+    "cooldown", "reduce",   "update", "initialise", "save",
+    "remember", "undo"};
 
 BodyKind body_of(ActionKind kind)
 {
@@ -298,7 +299,7 @@ static void emulated_rank(Lowerer *w)
     w->out->block_constants = w->out->constant_count;
 }
 
-static void lower_rank(Program *p, int rank, int *slots)
+static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
 {
     size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count +
                    (size_t)p->block_count / 2 + 256;
@@ -306,6 +307,7 @@ static void lower_rank(Program *p, int rank, int *slots)
                  .rank = rank,
                  .out = &p->programs[rank],
                  .slots = slots,
+                 .ahead = ahead,
                  .taken_size = 256};
     while (w.taken_size < 4 * names)
         w.taken_size *= 2;
@@ -342,6 +344,8 @@ static void lower_rank(Program *p, int rank, int *slots)
     update_body(&w);
     initialise_body(&w);
     save_body(&w);
+    if (ahead)
+        undo_bodies(&w);
 }
 
 bool lower(Program *p)
@@ -350,7 +354,8 @@ bool lower(Program *p)
     size_t places = MICRO_KINDS * (size_t)p->chunk_count *
                     (size_t)p->set.microbatches.value;
     int *slots = arena_take(p->arena, sizeof *slots * places);
+    const int *ahead = p->set.deferred && !p->emulate ? count_ahead(p) : NULL;
     for (int r = 0; r < p->ranks; r++)
-        lower_rank(p, r, slots);
+        lower_rank(p, r, slots, ahead);
     return true;
 }

@@ -2,7 +2,8 @@
  *
  *     lower.c         the pass; functions of chunks, made of kernels
  *     lower_names.c   constants: what everything is called and where it lies
- *     lower_step.c    phases, and what a step and a run end with */
+ *     lower_step.c    phases, and what a step and a run end with
+ *     lower_ahead.c   what runs before the norm of the step before is known */
 #ifndef LOWER_H
 #define LOWER_H
 
@@ -21,6 +22,7 @@ typedef struct Lowerer {
     const char *
         *master;  // [parameter] float32 values, where kernels read others
     int *slots;   // see slot_constant
+    const int *ahead;  // [rank] entries of its list before pp_settle; or NULL
     int *sent, *received;  // [cell] ordinals of SEND_F, RECV_F, then of _B
 } Lowerer;
 
@@ -54,5 +56,11 @@ void reduce_body(Lowerer *w);
 void update_body(Lowerer *w);
 void initialise_body(Lowerer *w);
 void save_body(Lowerer *w);
+
+/* ---- lower_ahead.c ---- */
+
+/* [rank] the entries of its list that need no norm. */
+int *count_ahead(Program *p);
+void undo_bodies(Lowerer *w);
 
 #endif

@@ -38,7 +38,7 @@ static const char *const reserved[] = {
     "dx",       "dy",         "t",        "job",    "warmup",  "steady",
     "cooldown", "initialise", "reduce",   "update", "save",    "losses",
     "tmp",      "NULL",       "argc",     "argv",   "errno",   "stdin",
-    "stdout",   "stderr",
+    "stdout",   "stderr",     "remember", "undo",   "old",
 };
 
 static size_t hash(const char *text)
@@ -153,27 +153,31 @@ void name_lasting(Lowerer *w)
     }
 }
 
-/* losses and tmp: names that nothing else may have. */
+static void name_whole(Lowerer *w, const char *name, const Block *b)
+{
+    RankProgram *out = w->out;
+    if (!b || !b->floats)
+        return;
+    out->constants = array_grow(w->p->arena, out->constants,
+                                out->constant_count, sizeof *out->constants);
+    out->constants[out->constant_count++] = (Constant){
+        name, text_format(w->p->arena, "[%zu]", b->floats), b->offset};
+}
+
+/* losses, tmp and old: names that nothing else may have. */
 void name_fixed(Lowerer *w)
 {
-    Program *p = w->p;
     const Block *tmp = lasting(w, BLOCK_TMP, -1),
-                *losses = lasting(w, BLOCK_LOSSES, -1);
-    const Block *both[2] = {losses, tmp && tmp->floats ? tmp : NULL};
-    static const char *const names[2] = {"losses", "tmp"};
-    if (both[0] || both[1])
+                *losses = lasting(w, BLOCK_LOSSES, -1),
+                *old = lasting(w, BLOCK_UNDO, -1);
+    if (losses || (tmp && tmp->floats))
         section(w, "losses of the micro-batches; scratch inside kernels");
-    for (int i = 0; i < 2; i++) {
-        if (!both[i])
-            continue;
-        RankProgram *out = w->out;
-        out->constants = array_grow(p->arena, out->constants,
-                                    out->constant_count,
-                                    sizeof *out->constants);
-        out->constants[out->constant_count++] = (Constant){
-            names[i], text_format(p->arena, "[%zu]", both[i]->floats),
-            both[i]->offset};
-    }
+    name_whole(w, "losses", losses);
+    name_whole(w, "tmp", tmp);
+    if (old)
+        section(w, "parameters, and what the optimizer keeps of them, before "
+                   "the last update");
+    name_whole(w, "old", old);
 }
 
 static void name_tensor(Lowerer *w, int tensor, size_t scratch)

@@ -173,10 +173,20 @@ static int *number_messages(Lowerer *w, ActionKind forth, ActionKind back)
     return ordinals;
 }
 
+static int later(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Where the norm is waited for in the step, warmup is what comes before. */
 void phase_bodies(Lowerer *w)
 {
     const List *list = &w->p->lists[w->rank];
     int border[4] = {0, list->steady, list->cooldown, list->count};
+    if (w->ahead) {
+        border[1] = w->ahead[w->rank];
+        border[2] = later(border[1], border[2]);
+    }
     for (int phase = 0; phase < 3; phase++) {
         Body *body = new_body(w, (BodyKind)(BODY_WARMUP + phase), -1);
         for (int i = border[phase]; i < border[phase + 1]; i++) {
@@ -223,6 +233,20 @@ static void loss_call(Lowerer *w, Body *body)
     push_number(call, count);
 }
 
+/* A tied parameter counts once in the norm: on the rank of its first use. */
+static void square_calls(Lowerer *w, Body *body)
+{
+    const Program *p = w->p;
+    for (int i = 0; p->set.clip.value > 0 && i < p->parameter_count; i++) {
+        if (!is_home(w, i) || p->parameters[i].tied >= 0)
+            continue;
+        Call *call = new_call(w, body, "pp_square");
+        push_number(call, i);
+        push_at(call, w->gradient[i]);
+        push_number(call, (double)parameter_values(&p->parameters[i]));
+    }
+}
+
 void reduce_body(Lowerer *w)
 {
     Program *p = w->p;
@@ -244,6 +268,8 @@ void reduce_body(Lowerer *w)
              0);
         push(call, ARG_PARTS, uses, 0);
     }
+    if (w->ahead)  // an update may run twice; its squares are noted once
+        square_calls(w, body);
 }
 
 /* What kernels read is made anew from what the optimizer has changed. */
@@ -263,20 +289,13 @@ static const char *master_of(const Lowerer *w, int parameter)
                                 : w->parameter[parameter];
 }
 
-/* A tied parameter counts once in the norm: on the rank of its first use. */
 void update_body(Lowerer *w)
 {
     Program *p = w->p;
     Body *body = new_body(w, BODY_UPDATE, -1);
     bool adamw = p->set.optimizer == OPTIMIZER_ADAMW;
-    for (int i = 0; p->set.clip.value > 0 && i < p->parameter_count; i++) {
-        if (!is_home(w, i) || p->parameters[i].tied >= 0)
-            continue;
-        Call *call = new_call(w, body, "pp_square");
-        push_number(call, i);
-        push_at(call, w->gradient[i]);
-        push_number(call, (double)parameter_values(&p->parameters[i]));
-    }
+    if (!w->ahead)
+        square_calls(w, body);
     for (int i = 0; i < p->parameter_count; i++) {
         if (!is_home(w, i))
             continue;

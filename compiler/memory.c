@@ -245,6 +245,16 @@ static bool owns(const Program *p, int rank, const Parameter *q)
     return false;
 }
 
+/* Clipping a step later: what the update of a step overwrites. */
+static size_t undo_floats(const Program *p, int rank)
+{
+    size_t floats = 0;
+    for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++)
+        if (p->blocks[i].rank == rank && is_updated(p->blocks[i].kind))
+            floats += p->blocks[i].floats;
+    return floats;
+}
+
 static void lasting_blocks(Program *p, int rank, int end)
 {
     bool adamw = p->set.optimizer == OPTIMIZER_ADAMW,
@@ -292,6 +302,8 @@ static void lasting_blocks(Program *p, int rank, int end)
                   (size_t)p->set.microbatches.value, 0, end);
     add_block(p, BLOCK_SCRATCH, rank, -1, -1, scratch, 0, end);
     add_block(p, BLOCK_TMP, rank, -1, -1, tmp, 0, end);
+    if (p->set.deferred)
+        add_block(p, BLOCK_UNDO, rank, -1, -1, undo_floats(p, rank), 0, end);
 }
 
 /* ---- the pass ---- */

@@ -1,0 +1,102 @@
+#!/bin/sh
+# deferred.sh LIBRARY SCRATCH: `clip LIMIT deferred` gives the losses, norms and
+# final weights of `clip LIMIT`, bit for bit: every schedule and P, plain and
+# with random sleeps, where no update is undone, some are, all would be, and
+# where the norm is no number.
+pipec=$1/../../bin/pipec
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$2" || exit 1
+${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror "$here/bits.c" -o compare || exit 1
+cp "$here/bits.pipe" "$here/reference_mlp.pipe" "$here/reference_mlp.txt" "$here/late.csv" .
+model=bits.pipe
+shapes='1f1b-2-1 gpipe-2-1 interleaved-2-2 1f1b-4-1 gpipe-4-1'
+
+# train NAME OPTION...: losses in NAME.losses, weights in NAME.weights/
+train() {
+    into=$1
+    shift
+    timeout 60 "$pipec" run $model -o out --quiet --losses "$into.losses" --save "$into.weights" \
+        -D steps=10 "$@" >log 2>&1 && return
+    echo "not ok $into: $(head -3 log | tr '\n' ' ')"
+    return 1
+}
+
+same() {
+    if ! cmp -s "$1.losses" "$2.losses"; then
+        echo "not ok $2: losses differ from the plain order"
+        diff "$1.losses" "$2.losses" | head -4
+    elif ! ./compare "$1.weights" "$2.weights" >log 2>&1; then
+        echo "not ok $2: $(head -1 log)"
+    else
+        echo "ok $2"
+    fi
+}
+
+# crosses NAME LIMIT LEAST MOST: how many times a step is clipped and the one before is not.
+crosses() {
+    count=$(awk -v limit="$2" '$3 > limit && !was { n++ } { was = $3 > limit } END { print n + 0 }' "$1.losses")
+    [ "$count" -ge "$3" ] && [ "$count" -le "$4" ] && echo "ok $1-crosses" ||
+        echo "not ok $1-crosses: $count times, not $3 to $4"
+}
+
+# deferred NAME LIMIT SHAPE OPTION...: against NAME, plain and shaken; a shape is schedule-P-v.
+deferred() {
+    kind=$1 limit=$2 shape=$3 name=$1-$3
+    shift 3
+    set -- -D "schedule=${shape%-*-*}" -D "virtual=${shape##*-}" -D "clip=$limit deferred" "$@"
+    shape=${shape%-*}
+    set -- -D "stages=${shape##*-}" "$@"
+    train "$name" "$@" && same "$kind" "$name"
+    train "$name-shaken" "$@" --delay 300 && same "$kind" "$name-shaken"
+}
+
+# cases NAME LIMIT OPTION...: the plain order on one rank, then the other in all shapes.
+cases() {
+    case=$1 clip=$2
+    shift 2
+    train "$case" -D stages=1 -D schedule=naive -D microbatches=8 -D "clip=$clip" "$@" || return
+    for one in gpipe-1-1 $shapes; do
+        deferred "$case" "$clip" "$one" -D microbatches=8 "$@"
+    done
+}
+
+cases never 1000
+cases sometimes 1.2
+crosses sometimes 1.2 2 5
+deferred sometimes 1.2 interleaved-4-2 -D microbatches=8
+cases always 0.5
+crosses always 0.5 1 1
+cases momentum 1.2 -D 'optimizer=sgd(lr = 0.3, momentum = 0.9)'
+crosses momentum 1.2 2 5
+cases descent 1 -D 'optimizer=sgd(lr = 0.3, momentum = 0, decay = 0.01)'
+crosses descent 1 1 5
+
+# A norm that is no number scales by 1: nothing is undone.
+cases nan 1000 -D 'optimizer=adamw(lr = 1e6)' -D warmup=0
+grep -q nan nan.losses && echo "ok nan" || echo "not ok nan: all norms are finite"
+
+# An infinite one scales by 0; the one before is within the limit, so the update is undone.
+model=reference_mlp.pipe
+cases infinite 1e9 -D 'optimizer=sgd(lr = 10, momentum = 0.9)' -D warmup=0
+awk '$3 == "inf" && before < 1e9 { n++ } { before = $3 } END { exit !n }' infinite.losses && echo "ok infinite" ||
+    echo "not ok infinite: no norm is, or the one before is too large"
+
+# Rank 0 has forwards that wait for a backward of rank 1: it must stop before them.
+model=bits.pipe
+train late -D stages=1 -D schedule=naive -D microbatches=2 -D clip=1.2
+crosses late 1.2 2 5
+set -- -D stages=2 -D virtual=2 -D microbatches=2 -D 'schedule=from "late.csv"' -D 'clip=1.2 deferred'
+train late-csv "$@" && same late late-csv
+train late-csv-shaken "$@" --delay 300 && same late late-csv-shaken
+
+# A step that a stop makes the last is settled before it is saved.
+"$pipec" run bits.pipe -o out --losses stopped.losses --save stopped.weights -D stages=2 -D 'clip=1.2 deferred' \
+    -D steps=1000000 >log 2>&1 &
+for i in 1 2 3 4 5 6 7 8 9; do
+    sleep 0.3
+    [ -s stopped.losses ] && break
+done
+kill -INT $!
+wait $!
+steps=$(sed -n 's/^stopped after \([0-9]*\) of.*/\1/p' log)
+train unstopped -D stages=2 -D clip=1.2 --steps "${steps:-1}" && same unstopped stopped
