@@ -44,6 +44,7 @@ bench: packages
 	@$(MAKE) --no-print-directory all
 	@sh bench/run
 	@sh bench/emulate
+	@sh bench/deferred
 
 gpu-test:
 	@$(MAKE) --no-print-directory all

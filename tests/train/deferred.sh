@@ -89,6 +89,13 @@ set -- -D stages=2 -D virtual=2 -D microbatches=2 -D 'schedule=from "late.csv"' 
 train late-csv "$@" && same late late-csv
 train late-csv-shaken "$@" --delay 300 && same late late-csv-shaken
 
+# Every schedule that there is, against itself.
+for schedule in $("$pipec" --help schedules | awk '{ print $1 }'); do
+    set -- -D stages=4 -D microbatches=8 -D "schedule=$schedule"
+    train "own-$schedule" "$@" -D clip=1.2 && train "late-$schedule" "$@" -D 'clip=1.2 deferred' --delay 300 &&
+        same "own-$schedule" "late-$schedule"
+done
+
 # A step that a stop makes the last is settled before it is saved.
 "$pipec" run bits.pipe -o out --losses stopped.losses --save stopped.weights -D stages=2 -D 'clip=1.2 deferred' \
     -D steps=1000000 >log 2>&1 &
