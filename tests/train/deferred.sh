@@ -90,7 +90,7 @@ train late-csv "$@" && same late late-csv
 train late-csv-shaken "$@" --delay 300 && same late late-csv-shaken
 
 # Every schedule that there is, against itself.
-for schedule in $("$pipec" --help schedules | awk '{ print $1 }'); do
+for schedule in $("$pipec" --help schedules | awk '/^  [a-z0-9]/ { print $1 }'); do
     set -- -D stages=4 -D microbatches=8 -D "schedule=$schedule"
     train "own-$schedule" "$@" -D clip=1.2 && train "late-$schedule" "$@" -D 'clip=1.2 deferred' --delay 300 &&
         same "own-$schedule" "late-$schedule"

@@ -9,7 +9,7 @@ pipec=$library/../../bin/pipec
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$2" || exit 1
 ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror "$here/bits.c" -o compare || exit 1
-${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror -I "$library" -c "$here/peak.c" -o peak.o || exit 1
+${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror -I "$library" -c "$here/schedules.c" -o peak.o || exit 1
 
 # train NAME OPTION...: losses in NAME.losses, weights in NAME.weights/, peaks in NAME.peaks/
 train() {

@@ -1,4 +1,4 @@
-/* peak.c: how much of its arena a rank has really written.
+/* schedules.c: how much of its arena a rank has really written.
  *
  * Linked into rank programs with --wrap. The arena comes zeroed; at the end the
  * last word that is not zero tells how far writes have reached. Into the folder
