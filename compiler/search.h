@@ -51,4 +51,37 @@ bool order_result(const Problem *q, const Order *orders, Result *result, double 
 /* Does no rank ever hold more than its limit. */
 bool order_fits(const Problem *q, const Order *orders);
 
+/* ---- search_bound.c: one chunk per rank ---- */
+
+/* No order within the limits has a smaller one. INFINITY: no order fits. */
+double bound_span(const Problem *q);
+double bound_makespan(const Problem *q);
+
+/* ---- search_linear.c: one chunk per rank ---- */
+
+typedef struct Search {
+    int seed;                               // the same seed and effort, the same orders
+    double effort;                          // 1: some seconds for 32 ranks
+    double bound;                           // out: of the problem's metric
+    bool optimal;                           // out: the orders reach it
+    long long timed;                        // out: actions timed
+} Search;
+
+/* Orders within the limits that make the problem's metric small. best[rank].at
+ * has room for SEARCH_KINDS * microbatches. False: nothing fits the limits. */
+bool search_orders(const Problem *q, Search *search, Order *best, Result *result);
+
+/* ---- search_exact.c: small problems, any number of chunks per rank ---- */
+
+typedef struct Exact {
+    long long budget;                       // partial orders looked at
+    long long looked;                       // out
+    bool proved;                            // out: no order is better
+} Exact;
+
+/* The best orders within the limits, or the best met within the budget. Needs
+ * kept <= held. best[rank].at has room for all the rank's actions; when
+ * best[0].count > 0 it holds orders to be better than. False: nothing found. */
+bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result);
+
 #endif

@@ -1,0 +1,293 @@
+/* search_linear.c: the search for orders of one chunk per rank.
+ *
+ * Recipes give some hundred whole orders in the time of a few moves; the best
+ * are then annealed in turn, cool ones first, for a recipe's order is mostly
+ * right and a hot start would lose it; but where a rank's whole pattern has to
+ * change only a hot start finds the way. As soon as an order reaches the bound
+ * there is nothing left to look for. */
+#include "search_linear.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT = 4 };  // orders that are annealed
+
+/* How the warm-up is chosen, by the time H from a rank's first F to the arrival
+ * of its first I (search_bound.c): one forward less than the rank before, two
+ * less, all that end before H, all that begin before H, or of the last two the
+ * first unless it leaves more idle time than the bound has. */
+typedef enum {
+    WARM_ONE,
+    WARM_TWO,
+    WARM_BELOW,
+    WARM_ABOVE,
+    WARM_IDLE,
+    WARM_KINDS
+} WarmKind;
+
+typedef struct Pool {
+    const Problem *q;
+    Arena *arena;
+    double bound;
+    int seed;
+    Order *orders[KEPT + 1];  // [KEPT]: to try in
+    double value[KEPT];       // of the metric, smallest first
+    int count;
+    int passes;       // annealed so far
+    long long timed;  // actions
+} Pool;
+
+static double value_of(const Problem *q, const Result *result)
+{
+    return q->metric == METRIC_SPAN ? result->span : result->makespan;
+}
+
+static long long actions(const Problem *q)
+{
+    return (long long)SEARCH_KINDS * q->ranks * q->microbatches;
+}
+
+static bool done(const Pool *p)
+{
+    return p->count > 0 && p->value[0] <= p->bound * (1 + 1e-9);
+}
+
+static int warm_count(const Problem *q, WarmKind kind, int r, double head,
+                      double idle)
+{
+    double forward = q->time[SEARCH_F][r], share = head / forward;
+    int behind = q->ranks - 1 - r, below = (int)floor(share + 1e-9),
+        above = (int)ceil(share - 1e-9);
+    switch (kind) {
+    case WARM_ONE: return behind + 1;
+    case WARM_TWO: return 2 * behind + 1;
+    case WARM_BELOW: return below;
+    case WARM_ABOVE: return above;
+    default: return head - below * forward <= idle ? below : above;
+    }
+}
+
+/* From the last rank to the first, then down to what memory leaves: each rank
+ * needs `slope` forwards less than the one before, at least one less. */
+static void choose_warm(const Problem *q, WarmKind kind, double idle,
+                        double slope, int *warm)
+{
+    double head = 0;
+    for (int r = q->ranks - 1; r >= 0; r--) {
+        double most = q->limit[r] / q->held[r] + 1e-9;
+        head += q->time[SEARCH_F][r];
+        if (r + 1 < q->ranks)
+            head += q->time[SEARCH_I][r + 1] + 2 * q->message[r + 1];
+        warm[r] = (int)fmax(1, fmin(most, warm_count(q, kind, r, head, idle)));
+        head = fmax(head, warm[r] * q->time[SEARCH_F][r]);
+    }
+    for (int r = 1; r < q->ranks; r++) {
+        int most = (int)fmin(warm[r - 1] - 1, warm[0] - slope * r);
+        warm[r] = warm[r] < most ? warm[r] : most > 1 ? most : 1;
+    }
+    for (int r = 0; r < q->ranks; r++)
+        if (warm[r] > q->microbatches)
+            warm[r] = q->microbatches;
+}
+
+static void copy_orders(const Problem *q, Order *to, const Order *from)
+{
+    for (int r = 0; r < q->ranks; r++) {
+        to[r].count = from[r].count;
+        memcpy(to[r].at, from[r].at, (size_t)from[r].count * sizeof *to[r].at);
+    }
+}
+
+/* Takes orders[KEPT] among the best, unless one of the same value is there. */
+static void enter(Pool *p)
+{
+    Result result;
+    Order *fresh = p->orders[KEPT];
+    p->timed += actions(p->q);
+    if (!order_result(p->q, fresh, &result, NULL))
+        return;
+    double value = value_of(p->q, &result);
+    int at = 0;
+    while (at < p->count && p->value[at] < value * (1 - 1e-12))
+        at++;
+    if (at == KEPT || (at < p->count && p->value[at] <= value * (1 + 1e-12)))
+        return;
+    int last = p->count < KEPT ? p->count++ : KEPT - 1;
+    p->orders[KEPT] = p->orders[last];
+    for (; last > at; last--) {
+        p->orders[last] = p->orders[last - 1];
+        p->value[last] = p->value[last - 1];
+    }
+    p->orders[at] = fresh;
+    p->value[at] = value;
+    if (p->orders[KEPT] == fresh)
+        abort();
+}
+
+/* Every recipe with this warm-up. */
+static void try_recipes(Pool *p, const int *warm)
+{
+    for (int i = 0; i < 20 && !done(p); i++) {
+        ListRecipe recipe = {i / 10 - 1, i % 2, i / 2 % 5 * 0.25};
+        if (list_orders(p->q, &recipe, warm, p->orders[KEPT]))
+            enter(p);
+    }
+    for (int i = 0; i < 12 && !done(p); i++) {
+        RoundsRecipe recipe = {i % 2, i / 2 % 2, i / 4 - 1};
+        if (i / 4 > 0)
+            recipe.delay = i / 4;
+        if (rounds_orders(p->q, &recipe, warm, p->orders[KEPT]))
+            enter(p);
+    }
+}
+
+static void try_warms(Pool *p)
+{
+    const Problem *q = p->q;
+    double busiest = 0, idle;
+    int *warm = arena_take(p->arena, (size_t)q->ranks * sizeof *warm);
+    for (int r = 0; r < q->ranks; r++)
+        busiest = fmax(busiest, q->microbatches * (q->time[SEARCH_F][r] +
+                                                   q->time[SEARCH_I][r] +
+                                                   q->time[SEARCH_W][r]));
+    idle = (p->bound - busiest) * (1 + 1e-6);
+    for (int step = 0; step < 6; step++)
+        for (int kind = 0; kind < WARM_KINDS && !done(p); kind++) {
+            choose_warm(q, kind, idle, 1 + step * 0.125, warm);
+            try_recipes(p, warm);
+        }
+}
+
+/* A rank's order with `more` micro-batches put in after I number `cut`. */
+static void lengthen(Order *to, const Order *from, int cut, int more)
+{
+    int seen = 0, weights = 0, at = 0, count = 0;
+    int first = from->at[0] / SEARCH_KINDS * SEARCH_KINDS;
+    for (; seen <= cut; at++) {
+        int kind = from->at[at] - first;
+        seen += kind == SEARCH_I;
+        weights += kind == SEARCH_W;
+        to->at[count++] = from->at[at];
+    }
+    for (int i = 0; i < more; i++) {
+        if (weights <= cut)
+            to->at[count++] = (short)(first + SEARCH_W);
+        to->at[count++] = (short)(first + SEARCH_F);
+        to->at[count++] = (short)(first + SEARCH_I);
+        if (weights > cut)
+            to->at[count++] = (short)(first + SEARCH_W);
+    }
+    for (; at < from->count; at++)
+        to->at[count++] = from->at[at];
+    to->count = count;
+}
+
+/* Orders for fewer micro-batches, made longer in every place.
+ *
+ *     rank 0   F F F F . . I|W F I|W F I W F I ...
+ *     rank 1     F F F . I|W F I|W F I W F I
+ *
+ * If each rank has its W and its F there, all that follows comes later by just
+ * the work put in, and no idle time is added. */
+static void try_longer(Pool *p, const Order *shorter, int microbatches)
+{
+    for (int cut = 0; cut < microbatches && !done(p); cut++) {
+        for (int r = 0; r < p->q->ranks; r++)
+            lengthen(&p->orders[KEPT][r], &shorter[r], cut,
+                     p->q->microbatches - microbatches);
+        if (order_fits(p->q, p->orders[KEPT]))
+            enter(p);
+    }
+}
+
+/* Anneals the best orders, and for a hot start each in turn, until `budget` is
+ * used up. */
+static void improve(Pool *p, long long budget)
+{
+    static const double heats[] = {0.02, 0.5, 0.1, 0.02, 0.05};
+    long long slice = 4000 * actions(p->q), until = p->timed + budget;
+    for (; p->timed < until && !done(p); p->passes++) {
+        int from = p->passes % 5 == 1 ? p->passes / 5 % p->count : 0;
+        long long left = until - p->timed;
+        copy_orders(p->q, p->orders[KEPT], p->orders[from]);
+        p->timed += improve_orders(p->q, p->orders[KEPT], p->bound,
+                                   heats[p->passes % 5], p->seed + p->passes,
+                                   left < slice ? left : slice);
+        enter(p);
+    }
+}
+
+static Order *take_orders(Arena *arena, const Problem *q)
+{
+    Order *orders = arena_take(arena, (size_t)q->ranks * sizeof *orders);
+    size_t count = (size_t)SEARCH_KINDS * (size_t)q->microbatches;
+    for (int r = 0; r < q->ranks; r++)
+        orders[r].at = arena_take(arena, count * sizeof *orders[r].at);
+    return orders;
+}
+
+/* The best of all recipes. */
+static void open_pool(Pool *p, const Problem *q, Arena *arena, int seed)
+{
+    *p = (Pool){.q = q, .arena = arena, .seed = seed};
+    p->bound = q->metric == METRIC_SPAN ? bound_span(q) : bound_makespan(q);
+    for (int i = 0; i <= KEPT; i++)
+        p->orders[i] = take_orders(arena, q);
+    if (p->bound < INFINITY)
+        try_warms(p);
+}
+
+/* A step of fewer micro-batches has the same head and tail and far fewer orders,
+ * but must hold the warm-up of rank 0 and its mirror image. Which length is
+ * easy differs, so that all are tried a little and the best of them long. */
+static void try_shorter(Pool *p, long long budget)
+{
+    enum { LENGTHS = 3 };
+    static const double more[LENGTHS] = {1, 0.5, 0.375};
+    Problem q[LENGTHS];
+    Pool pools[LENGTHS], *best = NULL;
+    for (int i = 0; i < LENGTHS && !done(p); i++) {
+        double length = p->q->limit[0] / p->q->held[0] + more[i] * p->q->ranks;
+        if (length > 0.8 * p->q->microbatches)
+            continue;
+        q[i] = *p->q;
+        q[i].microbatches = (int)length;
+        open_pool(&pools[i], &q[i], p->arena, p->seed);
+        if (pools[i].count == 0)
+            continue;
+        improve(&pools[i], budget / 5);
+        try_longer(p, pools[i].orders[0], q[i].microbatches);
+        p->timed += pools[i].timed;
+        if (!best ||
+            pools[i].value[0] - pools[i].bound < best->value[0] - best->bound)
+            best = &pools[i];
+    }
+    if (best && !done(p)) {
+        long long before = best->timed;
+        improve(best, budget * 2 / 5);
+        p->timed += best->timed - before;
+        try_longer(p, best->orders[0], best->q->microbatches);
+    }
+}
+
+bool search_orders(const Problem *q, Search *search, Order *best,
+                   Result *result)
+{
+    Arena *arena = arena_open();
+    long long budget = (long long)(1.2e8 * search->effort);
+    Pool p;
+    open_pool(&p, q, arena, search->seed);
+    bool found = p.count > 0;
+    if (found) {
+        try_shorter(&p, budget * 4 / 5);
+        improve(&p, budget - p.timed);
+        copy_orders(q, best, p.orders[0]);
+        order_result(q, best, result, NULL);
+    }
+    search->bound = p.bound;
+    search->optimal = found && done(&p);
+    search->timed = p.timed;
+    arena_close(arena);
+    return found;
+}

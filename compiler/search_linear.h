@@ -1,0 +1,43 @@
+/* search_linear.h: what the parts of the search for one chunk per rank share.
+ *
+ *     search_rounds.c     whole orders at once, round by round
+ *     search_list.c       whole orders at once, by the clock
+ *     search_improve.c    an order made better move by move
+ *     search_linear.c     which of these, how long, when to stop */
+#ifndef SEARCH_LINEAR_H
+#define SEARCH_LINEAR_H
+
+#include "search.h"
+
+typedef struct RoundsRecipe {
+    bool backward_first;            // an F that delays the next I may be left out
+    bool fill;                      // a W rather than any idle time
+    int delay;                      // a W comes so many I later, times its rank; -1: in idle time
+} RoundsRecipe;
+
+typedef struct ListRecipe {
+    int extra;                      // F in flight above the warm-up's count
+    bool forward_first;             // of an F and an I that are both there
+    double over;                    // the share of its time by which a W may delay
+} ListRecipe;
+
+/* Whole orders from a recipe; warm[rank] F come before the rank's first I.
+ * False: the recipe has no order within the limits. */
+bool rounds_orders(const Problem *q, const RoundsRecipe *recipe, const int *warm, Order *orders);
+bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm, Order *orders);
+
+/* Moves until no rank is above `target`, or until `budget` actions have been
+ * timed; `heat`, in times of an F, is by how much a move may at first make the
+ * orders worse. Orders get the best that was met. Returns the actions timed. */
+long long improve_orders(const Problem *q, Order *orders, double target, double heat, int seed,
+                         long long budget);
+
+/* What an action adds to the memory of its rank. */
+static inline double action_growth(const Problem *q, int kind, int r)
+{
+    return kind == SEARCH_F   ? q->held[r]
+           : kind == SEARCH_I ? q->kept[r] - q->held[r]
+                              : -q->kept[r];
+}
+
+#endif
