@@ -45,6 +45,8 @@ bench: packages
 	@sh bench/run
 	@sh bench/emulate
 	@sh bench/deferred
+	@$(MAKE) --no-print-directory $B/bench/search
+	@$B/bench/search
 
 gpu-test:
 	@$(MAKE) --no-print-directory all
@@ -246,6 +248,10 @@ $B/tests/%: tests/%.c $B/libpipec.a
 $B/bench/kernel: bench/kernel.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)
 	$(TEST_C) $< $(KERNELS) $B/runtime/random.o $(LIBS)
+
+$B/bench/search: bench/search.c tests/search/published.h $B/libpipec.a
+	@mkdir -p $(@D)
+	$(TEST_C) $(PIPEC_FLAGS) $< $B/libpipec.a -lm
 
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
