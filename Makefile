@@ -45,7 +45,8 @@ bench: packages
 	@sh bench/run
 	@sh bench/emulate
 	@sh bench/deferred
-	@$(MAKE) --no-print-directory $B/bench/search
+	@$(MAKE) --no-print-directory $B/bench/plan $B/bench/search
+	@$B/bench/plan
 	@$B/bench/search
 
 gpu-test:
@@ -248,6 +249,10 @@ $B/tests/%: tests/%.c $B/libpipec.a
 $B/bench/kernel: bench/kernel.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)
 	$(TEST_C) $< $(KERNELS) $B/runtime/random.o $(LIBS)
+
+$B/bench/plan: bench/plan.c tests/plan.h $B/libpipec.a
+	@mkdir -p $(@D)
+	$(TEST_C) $(PIPEC_FLAGS) -Itests $< $B/libpipec.a -lm
 
 $B/bench/search: bench/search.c tests/search/published.h $B/libpipec.a
 	@mkdir -p $(@D)
