@@ -16,26 +16,9 @@
 
 typedef enum { VEE_HALF, VEE_MIN } VeePattern;
 
-/* What a rank of the list scheduler prefers. A candidate's rank is the time at
- * which it could begin plus its bias; the least one is taken, so that a rank
- * waits for an action rather than begin another whose bias is larger by more
- * than the wait. `slots` is how many chunks fit into the limit, `stay` the part
- * of a micro-batch's time on a rank that it is on its way back. */
-typedef struct VeeRule {
-    double bias
-        [2]
-        [SEARCH_KINDS];  // [forth, back][kind] on rank 0, in times of an average action
-    double slope[2][SEARCH_KINDS];  // what the last rank adds to that
-    double spare,
-        share;  // F's back for which room is kept: spare + share * slots * stay
-} VeeRule;
-
-/* Orders by that rule within q->limit. False: some rank cannot hold one
- * micro-batch of both its chunks. */
-bool vee_list(const Problem *q, const VeeRule *rule, Order *orders);
-
 /* The greedy schedule of ZB-V (arXiv 2401.10241, section 6) with the costs of
- * the problem, within q->limit. False as vee_list. */
+ * the problem, within q->limit. False: some rank cannot hold one micro-batch
+ * of both its chunks. */
 bool vee_greedy(const Problem *q, Order *orders);
 
 /* V-Half and V-Min (arXiv 2405.15362, tables 8 and 9), made for equal times.
@@ -43,9 +26,9 @@ bool vee_greedy(const Problem *q, Order *orders);
  * 2 * ((ranks + 2) / 2), or 2 * ((ranks + 4) / 3). */
 void vee_pattern(const Problem *q, VeePattern which, Order *orders);
 
-/* The best order known to be reachable within q->limit, by q->metric. The same
- * seed and effort give the same order; effort 1 takes seconds. False as
- * vee_list. */
+/* The best order that a search finds within q->limit, by q->metric. The same
+ * seed and effort give the same order; effort 1 takes seconds, 5 or so. False
+ * as vee_greedy. */
 bool search_vee(const Problem *q, int seed, double effort, Order *orders,
                 Result *result);
 

@@ -42,34 +42,12 @@ void board_close(Board *x)
     free(x->done[0]);
 }
 
-int board_chunk(const Problem *q, int rank, bool back)
-{
-    return back ? q->chunks - 1 - rank : rank;
-}
-
-double board_arrival(const Board *x, int kind, int chunk)
-{
-    const Problem *q = x->q;
-    int micro = x->done[kind][chunk];
-    int from = kind == SEARCH_F ? chunk - 1 : chunk + 1;
-    if (micro == q->microbatches ||
-        (kind == SEARCH_W && x->done[SEARCH_I][chunk] <= micro) ||
-        (kind == SEARCH_I && x->done[SEARCH_F][chunk] <= micro))
-        return INFINITY;
-    if (kind == SEARCH_W || from < 0 || from == q->chunks)
-        return 0;
-    if (x->done[kind][from] <= micro)
-        return INFINITY;
-    return x->end[kind][from * q->microbatches + micro] +
-           q->message[kind == SEARCH_F ? chunk : from];
-}
-
 void board_put(Board *x, int kind, int chunk)
 {
     const Problem *q = x->q;
     int rank = q->rank[chunk];
     Order *order = &x->orders[rank];
-    double begin = fmax(board_arrival(x, kind, chunk), x->clock[rank]);
+    double begin = later(board_arrival(x, kind, chunk), x->clock[rank]);
     if (order->count > 0)
         x->idle[rank] += begin - x->clock[rank];
     x->clock[rank] = begin + q->time[kind][chunk];
@@ -157,14 +135,19 @@ bool vee_best_offer(VeeBest *best, const Problem *q, const Order *orders)
     return true;
 }
 
-bool vee_best_close(VeeBest *best, const Problem *q, Order *orders)
+bool vee_best_give(const VeeBest *best, const Problem *q, Order *orders)
 {
-    bool found = !isinf(best->value);
-    for (int r = 0; found && r < q->ranks; r++) {
+    if (isinf(best->value))
+        return false;
+    for (int r = 0; r < q->ranks; r++) {
         memcpy(orders[r].at, best->entries + (size_t)r * row_of(q),
                row_of(q) * sizeof(short));
         orders[r].count = (int)row_of(q);
     }
+    return true;
+}
+
+void vee_best_drop(VeeBest *best)
+{
     free(best->entries);
-    return found;
 }

@@ -1,6 +1,6 @@
 /* search_vee_fill.c: moves actions up into idle time, where they delay nothing.
  *
- *     before   F F . . I W F I W        the second F fits into the wait, has its
+ *     before   F F . . I W F I W        another F fits into the wait, has its
  *     after    F F F . I W I W          input and the room
  *
  * An action that moves so begins earlier, and nothing begins later; the orders

@@ -18,30 +18,35 @@ typedef struct Choice {
     double begin, rank;  // INFINITY: nothing can be done yet
 } Choice;
 
+/* What the rule comes to on a rank. */
+typedef struct Taste {
+    double bias[2][SEARCH_KINDS];
+    double room;  // memory kept for forwards on their way back, in units of one
+} Taste;
+
 typedef struct Dispatch {
     Board board;
     const VeeRule *rule;
-    double unit;   // average time of an action
+    Taste *taste;  // [rank]
     Choice *next;  // [rank]
+    int *
+        first;  // [leaves + rank] rank; above, the one of two that begins first
+    int leaves;
 } Dispatch;
 
 /* Room that a forward on its way forth must leave for those on their way
  * back. */
 static double room_kept(const Dispatch *x, int rank)
 {
-    const Problem *q = x->board.q;
-    int back = board_chunk(q, rank, true);
-    int inside = x->board.done[SEARCH_F][back] - x->board.done[SEARCH_I][back];
-    int forth_inside = x->board.done[SEARCH_F][rank] -
-                       x->board.done[SEARCH_I][rank];
-    double slots = q->limit[rank] / (q->held[back] + 1e-300);
-    double stay = (double)(rank + 1) / (q->chunks + 1);
-    double wanted = floor(x->rule->spare + x->rule->share * stay * slots);
-    if (x->board.done[SEARCH_F][back] == q->microbatches)
+    const Board *b = &x->board;
+    int back = b->q->chunks - 1 - rank;
+    int inside = b->done[SEARCH_F][back] - b->done[SEARCH_I][back];
+    double wanted = x->taste[rank].room;
+    if (b->done[SEARCH_F][back] == b->q->microbatches)
         return 0;
-    if (wanted < 1 || isinf(slots) || forth_inside == 0)
+    if (b->done[SEARCH_F][rank] == b->done[SEARCH_I][rank])
         wanted = 1;
-    return wanted > inside ? (wanted - inside) * q->held[back] : 0;
+    return wanted > inside ? (wanted - inside) * b->q->held[back] : 0;
 }
 
 static bool fits(const Dispatch *x, int rank, int chunk)
@@ -52,63 +57,87 @@ static bool fits(const Dispatch *x, int rank, int chunk)
            q->limit[rank] * (1 + 1e-9);
 }
 
-static double bias(const Dispatch *x, int rank, bool back, int kind)
+/* The rule on one rank; times come in units of an average action. */
+static Taste taste_of(const Problem *q, const VeeRule *rule, int rank)
 {
-    double along = x->board.q->ranks > 1
-                       ? (double)rank / (x->board.q->ranks - 1)
-                       : 0;
-    return x->unit *
-           (x->rule->bias[back][kind] + along * x->rule->slope[back][kind]);
+    Taste t;
+    double unit = 0, slots = q->limit[rank] / q->held[q->chunks - 1 - rank];
+    double stay = (double)(rank + 1) / (q->chunks + 1),
+           along = q->ranks > 1 ? (double)rank / (q->ranks - 1) : 0;
+    for (int k = 0; k < SEARCH_KINDS; k++)
+        for (int c = 0; c < q->chunks; c++)
+            unit += q->time[k][c] / (SEARCH_KINDS * q->chunks);
+    for (int k = 0; k < SEARCH_KINDS; k++)
+        for (int back = 0; back < 2; back++)
+            t.bias[back][k] = unit * (rule->bias[back][k] +
+                                      along * rule->slope[back][k]);
+    t.room = isinf(slots) ? 1 : floor(rule->spare + rule->share * stay * slots);
+    t.room = t.room < 1 || isnan(t.room) ? 1 : t.room;
+    return t;
 }
 
 static Choice choose(const Dispatch *x, int rank)
 {
     const Problem *q = x->board.q;
+    const VeeRule *rule = x->rule;
     Choice best = {.rank = INFINITY, .begin = INFINITY};
     double urgent = INFINITY;  // of forwards that wait for room
     for (int kind = 0; kind < SEARCH_KINDS; kind++)
         for (int back = 1; back >= 0; back--) {
             int chunk = board_chunk(q, rank, back);
-            double begin = fmax(board_arrival(&x->board, kind, chunk),
-                                x->board.clock[rank]);
-            double place = bias(x, rank, back, kind);
+            double begin = board_arrival(&x->board, kind, chunk);
             if (isinf(begin))
                 continue;
+            begin = later(begin, x->board.clock[rank]);
+            double place = begin + x->taste[rank].bias[back][kind];
+            if (rule->plan)
+                place += rule->follow *
+                         (rule->plan[kind][chunk * q->microbatches +
+                                           x->board.done[kind][chunk]] -
+                          begin);
             if (kind == SEARCH_F && !fits(x, rank, chunk)) {
-                urgent = fmin(urgent, begin + place);
+                urgent = urgent < place ? urgent : place;
                 continue;
             }
-            if (kind == SEARCH_W)
-                place = fmin(place, urgent - begin);
-            if (begin + place < best.rank)
-                best = (Choice){chunk, kind, begin, begin + place};
+            if (kind == SEARCH_W && urgent < place)
+                place = urgent;
+            if (place < best.rank)
+                best = (Choice){chunk, kind, begin, place};
         }
     return best;
 }
 
-static void commit(Dispatch *x, int rank)
+/* Renews the choice of a rank, and the tree above it, whose root is at 1. */
+static void renew(Dispatch *x, int rank)
 {
-    const Problem *q = x->board.q;
-    board_put(&x->board, x->next[rank].kind, x->next[rank].chunk);
-    for (int r = rank - 1; r <= rank + 1; r++)
-        if (r >= 0 && r < q->ranks)
-            x->next[r] = choose(x, r);
+    x->next[rank] = choose(x, rank);
+    for (int at = (x->leaves + rank) / 2; at > 0; at /= 2) {
+        int a = x->first[2 * at], b = x->first[2 * at + 1];
+        x->first[at] = b < 0 || (a >= 0 && x->next[a].begin <= x->next[b].begin)
+                           ? a
+                           : b;
+    }
 }
 
 static bool dispatch(Dispatch *x)
 {
     const Problem *q = x->board.q;
     int left = SEARCH_KINDS * q->chunks * q->microbatches;
+    for (int i = 0; i < 2 * x->leaves; i++)
+        x->first[i] = i >= x->leaves && i < x->leaves + q->ranks ? i - x->leaves
+                                                                 : -1;
+    for (int r = q->ranks - 1; r >= 0; r--)
+        x->next[r].begin = INFINITY;
     for (int r = 0; r < q->ranks; r++)
-        x->next[r] = choose(x, r);
+        renew(x, r);
     for (; left > 0; left--) {
-        int first = 0;
-        for (int r = 1; r < q->ranks; r++)
-            if (x->next[r].begin < x->next[first].begin)
-                first = r;
-        if (isinf(x->next[first].begin))
+        int rank = x->first[1];
+        if (isinf(x->next[rank].begin))
             return false;
-        commit(x, first);
+        board_put(&x->board, x->next[rank].kind, x->next[rank].chunk);
+        for (int r = rank - 1; r <= rank + 1; r++)
+            if (r >= 0 && r < q->ranks)
+                renew(x, r);
     }
     return true;
 }
@@ -117,13 +146,18 @@ bool vee_list(const Problem *q, const VeeRule *rule, Order *orders)
 {
     Dispatch x = {.board = board_open(q, orders), .rule = rule};
     x.next = malloc((size_t)q->ranks * sizeof *x.next);
-    if (!x.next)
+    x.taste = malloc((size_t)q->ranks * sizeof *x.taste);
+    for (x.leaves = 1; x.leaves < q->ranks; x.leaves *= 2) {
+    }
+    x.first = malloc(2 * (size_t)x.leaves * sizeof *x.first);
+    if (!x.next || !x.taste || !x.first)
         abort();
-    for (int k = 0; k < SEARCH_KINDS; k++)
-        for (int c = 0; c < q->chunks; c++)
-            x.unit += q->time[k][c] / (SEARCH_KINDS * q->chunks);
+    for (int r = 0; r < q->ranks; r++)
+        x.taste[r] = taste_of(q, rule, r);
     bool good = dispatch(&x);
     board_close(&x.board);
     free(x.next);
+    free(x.taste);
+    free(x.first);
     return good;
 }

@@ -94,7 +94,7 @@ typedef struct Counted {
     double *numbers;
 } Counted;
 
-static Counted counted(const Problem *q, bool equal)
+static Counted counted(const Problem *q, bool equal, bool silent)
 {
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks;
     Counted e = {*q, malloc((2 * chunks + ranks) * sizeof(double))};
@@ -108,7 +108,7 @@ static Counted counted(const Problem *q, bool equal)
         e.numbers[2 * chunks + r] = INFINITY;
     for (int k = 0; equal && k < SEARCH_KINDS; k++)
         e.q.time[k] = e.numbers;
-    if (equal)
+    if (silent)
         e.q.message = e.numbers + chunks;
     e.q.held = e.q.kept = e.numbers;
     e.q.limit = e.numbers + 2 * chunks;
@@ -146,7 +146,8 @@ static void close_up(const Problem *q, const Problem *real, VeeBest *best,
 
 static void build_pattern(const Problem *q, VeePattern which, Order *orders)
 {
-    Counted equal = counted(q, true), real = counted(q, false);
+    Counted equal = counted(q, true, true), real = counted(q, false, false),
+            silent = counted(q, false, true);
     VeeBest best = vee_best_open(q);
     Slot *slots = malloc(4 * (size_t)q->microbatches * sizeof *slots);
     if (!slots)
@@ -157,13 +158,19 @@ static void build_pattern(const Problem *q, VeePattern which, Order *orders)
     }
     limit_to(&equal, orders);
     limit_to(&real, orders);
+    limit_to(&silent, orders);
     vee_best_offer(&best, &real.q, orders);
     close_up(&equal.q, &real.q, &best, orders);
+    Order *start = orders_copy(q, orders);
+    close_up(&silent.q, &real.q, &best, start);
+    orders_free(start);
     close_up(&real.q, &real.q, &best, orders);
-    vee_best_close(&best, q, orders);
+    vee_best_give(&best, q, orders);
+    vee_best_drop(&best);
     free(slots);
     free(equal.numbers);
     free(real.numbers);
+    free(silent.numbers);
 }
 
 void vee_pattern(const Problem *q, VeePattern which, Order *orders)

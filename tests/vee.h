@@ -55,6 +55,20 @@ static const double vee_published_caps[][3] = {
     {.0498, .0038, .0038}, {.0381, .0027, .0027}, {.0195, .0013, .0013},
     {.0531, .0019, .0019}, {.0404, .0014, .0014}, {.0220, .0007, .0007},
 };
+
+/* The same at 1.25, where known, and what the orders of V-Half and V-Min, made
+ * for equal times, come to with these. */
+static const double vee_published_quarter[] = {
+    .0331, .0256, 0, .0169, 0, 0, 0, 0, 0, 0, 0, 0};
+static const double vee_published_half[] = {
+    .1702, .1339, .0737, .1447, .1145, .0607,
+    .1682, .1318, .0706, .1780, .1398, .0765};
+static const double vee_published_min[] = {
+    .3353, .3103, .2758, .2721, .2496, .2013,
+    .2927, .2615, .2085, .3027, .2712, .2242};
+
+static const double vee_printed[] = {       // table 8, column ZB-V
+    .0697, .0533, .0274, .0638, .0483, .0250, .0593, .0451, .0236};
 // clang-format on
 
 static const VeeInput vee_unit = {"unit", 0, 0, 1, 1, 1, 0, 0, 0};

@@ -1,4 +1,4 @@
-/* search_vee.c: the greedy schedule of ZB-V with the costs of a problem.
+/* search_vee_greedy.c: the greedy schedule of ZB-V with the costs of a problem.
  *
  * As arXiv 2401.10241 (section 6) puts it: forwards until memory is full, then
  * rounds in which every rank does one backward and one forward, with W where it
@@ -234,5 +234,7 @@ bool vee_greedy(const Problem *q, Order *orders)
     board_close(&x.board);
     if (vee_list(q, &plain, orders))
         vee_best_offer(&best, q, orders);
-    return vee_best_close(&best, q, orders);
+    bool good = vee_best_give(&best, q, orders);
+    vee_best_drop(&best);
+    return good;
 }
