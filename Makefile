@@ -45,9 +45,10 @@ bench: packages
 	@sh bench/run
 	@sh bench/emulate
 	@sh bench/deferred
-	@$(MAKE) --no-print-directory $B/bench/plan $B/bench/search
+	@$(MAKE) --no-print-directory $B/bench/plan $B/bench/search $B/bench/vee
 	@$B/bench/plan
 	@$B/bench/search
+	@$B/bench/vee 0.2
 
 gpu-test:
 	@$(MAKE) --no-print-directory all
@@ -250,13 +251,9 @@ $B/bench/kernel: bench/kernel.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)
 	$(TEST_C) $< $(KERNELS) $B/runtime/random.o $(LIBS)
 
-$B/bench/plan: bench/plan.c tests/plan.h $B/libpipec.a
+$B/bench/%: bench/%.c tests/plan.h tests/search/published.h $B/libpipec.a
 	@mkdir -p $(@D)
 	$(TEST_C) $(PIPEC_FLAGS) -Itests $< $B/libpipec.a -lm
-
-$B/bench/search: bench/search.c tests/search/published.h $B/libpipec.a
-	@mkdir -p $(@D)
-	$(TEST_C) $(PIPEC_FLAGS) $< $B/libpipec.a -lm
 
 -include $(wildcard $B/*/*.d $B/*/*/*.d)
 
