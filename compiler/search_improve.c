@@ -415,7 +415,7 @@ static void anneal(Bench *b, Order *best, long long budget, double hot)
         b->timed++;
         if (tried % 64 == 0)
             heat = hot * pow(0.01, (double)b->timed / (double)budget);
-        if (!(draw_below(b, 2) ? aimed_move(b, &m) : random_move(b, &m)) ||
+        if (!(draw_below(b, 4) ? aimed_move(b, &m) : random_move(b, &m)) ||
             !try_move(b, m, now, -heat * log(draw_share(b))))
             continue;
         double over = set_over(b);

@@ -205,10 +205,10 @@ static void try_longer(Pool *p, const Order *shorter, int microbatches)
  * used up. */
 static void improve(Pool *p, long long budget)
 {
-    static const double heats[] = {0.02, 0.5, 0.1, 0.02, 0.05};
-    long long slice = 4000 * actions(p->q), until = p->timed + budget;
+    static const double heats[] = {0.02, 0.1, 0.02, 0.5, 0.05};
+    long long slice = 2000 * actions(p->q), until = p->timed + budget;
     for (; p->timed < until && !done(p); p->passes++) {
-        int from = p->passes % 5 == 1 ? p->passes / 5 % p->count : 0;
+        int from = p->passes % 5 == 3 ? p->passes / 5 % p->count : 0;
         long long left = until - p->timed;
         copy_orders(p->q, p->orders[KEPT], p->orders[from]);
         p->timed += improve_orders(p->q, p->orders[KEPT], p->bound,
@@ -256,7 +256,7 @@ static void try_shorter(Pool *p, long long budget)
         open_pool(&pools[i], &q[i], p->arena, p->seed);
         if (pools[i].count == 0)
             continue;
-        improve(&pools[i], budget / 5);
+        improve(&pools[i], budget / 6);
         try_longer(p, pools[i].orders[0], q[i].microbatches);
         p->timed += pools[i].timed;
         if (!best ||
@@ -265,7 +265,7 @@ static void try_shorter(Pool *p, long long budget)
     }
     if (best && !done(p)) {
         long long before = best->timed;
-        improve(best, budget * 2 / 5);
+        improve(best, budget / 2);
         p->timed += best->timed - before;
         try_longer(p, best->orders[0], best->q->microbatches);
     }
