@@ -71,6 +71,7 @@ bool phase_span(const Picture *k, int rank, int phase, double *from,
                 double *to);
 
 const char *title_line(const Picture *k);          // model, schedule, P, v, M
+const char *lighter_line(const Picture *k);        // what the lighter colours are
 const char *cost_line(const Picture *k);           // the cost model
 const char *result_line(const Picture *k);         // makespan and bubbles
 const char *bytes_text(Program *p, double bytes);  // "146.9 MB"

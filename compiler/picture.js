@@ -272,7 +272,7 @@ function legend() {
     const colours = k => theme.action[k].filter((_, c) => plan.most <= 8 || c % Math.ceil(plan.most / 8) === 0);
     $("legend").innerHTML = [...used].sort().map(k =>
         `<span>${colours(k).map(swatch).join("")}${KINDS[k]} ${NAMES[k]}</span>`).join("") +
-        (plan.most > 1 ? "<span>lighter: the later chunks of a rank</span>" : "") +
+        (plan.most > 1 ? `<span>${plan.lighter}</span>` : "") +
         [["warmup", "warm-up"], ["steady", "steady"], ["cooldown", "cool-down"], ["lasting", "weights and scratch"],
          ["alive", "micro-batches in memory"]]
             .map(([c, text]) => `<span>${swatch(`var(--${c})`)}${text}</span>`).join("");

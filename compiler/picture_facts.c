@@ -330,12 +330,21 @@ const char *chunk_layers(Program *p, int chunk)
 const char *title_line(const Picture *k)
 {
     const Program *p = k->p;
+    int virtuals = (int)p->set.virtuals.value;
     return text_format(
-        p->arena,
-        "%s, schedule %s: P = %d ranks, v = %d chunk%s per rank, "
-        "M = %d micro-batches",
-        p->name, p->set.schedule->name, p->ranks, k->most_chunks,
-        k->most_chunks > 1 ? "s" : "", (int)p->set.microbatches.value);
+        p->arena, "%s, schedule %s: P = %d ranks, %s, M = %d micro-batches",
+        p->name, p->set.schedule->name, p->ranks,
+        p->copies > 1 ? "two copies of the model"
+                      : text_format(p->arena, "v = %d chunk%s per rank",
+                                    virtuals, virtuals > 1 ? "s" : ""),
+        (int)p->set.microbatches.value);
+}
+
+/* What the lighter colours are. */
+const char *lighter_line(const Picture *k)
+{
+    return k->p->copies > 1 ? "lighter: the second copy of the model"
+                            : "lighter: the later chunks of the rank";
 }
 
 /* "2", or "1.8 to 2.1" when the chunks differ. */

@@ -327,6 +327,8 @@ static void put_plan(Program *p, FILE *out)
     put_member(&g, "cost", cost_line(&g.k));
     put_member(&g, "result", result_line(&g.k));
     put_member(&g, "unit", g.k.unit);
+    if (g.k.most_chunks > 1)
+        put_member(&g, "lighter", lighter_line(&g.k));
     fprintf(out,
             "\"shown\":%.17g,\"makespan\":%ld,\"chunks\":%d,\"most\":%d,"
             "\"micros\":%d,\n",

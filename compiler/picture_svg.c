@@ -221,7 +221,7 @@ static void legend_kinds(const Drawing *d, Pen *pen)
         legend_text(d, pen, names[kind]);
     }
     if (d->k.most_chunks > 1)
-        legend_text(d, pen, "lighter: the later chunks of the rank");
+        legend_text(d, pen, lighter_line(&d->k));
 }
 
 static void legend(const Drawing *d)
