@@ -184,7 +184,7 @@ static void print_summary(const Side *a, const Side *b, FILE *out)
          p->cost.unit && q->cost.unit ? "makespan, in forwards of one chunk"
                                       : "makespan",
          duration_text(p, x.makespan), duration_text(q, y.makespan));
-    if (p->cost.unit && q->cost.unit && p->chunk_count != q->chunk_count)
+    if (p->cost.unit && q->cost.unit && p->copy_chunks != q->copy_chunks)
         both(out, "makespan, in forwards of the model",
              text_format(p->arena, "%.6g", x.step),
              text_format(q->arena, "%.6g", y.step));
@@ -284,8 +284,8 @@ static Drawing plan_drawing(Side *a, Side *b, bool all, FILE *out)
 {
     Drawing d = {.a = a, .b = b, .out = out};
     if (a->p->cost.unit && b->p->cost.unit) {  // one forward of the whole model
-        a->scale = 1.0 / a->p->chunk_count;
-        b->scale = 1.0 / b->p->chunk_count;
+        a->scale = 1.0 / a->p->copy_chunks;
+        b->scale = 1.0 / b->p->copy_chunks;
     }
     double one = shortest_of_side(a), other = shortest_of_side(b),
            end = a->p->makespan * a->scale;
@@ -368,9 +368,9 @@ static void draw(Side *a, Side *b, bool all, FILE *out)
     fputs("  ~ moved, - only in A, + only in B; ", out);
     if (!a->p->cost.unit || !b->p->cost.unit)
         fprintf(out, "one column: %.4g ms\n", 1e3 * d.unit);
-    else if (a->p->chunk_count == b->p->chunk_count)
+    else if (a->p->copy_chunks == b->p->copy_chunks)
         fprintf(out, "one column: %.4g of one chunk's forward\n",
-                d.unit * a->p->chunk_count);
+                d.unit * a->p->copy_chunks);
     else
         fprintf(out, "one column: 1/%.4g of the model's forward\n", 1 / d.unit);
 }
@@ -379,7 +379,7 @@ static void draw(Side *a, Side *b, bool all, FILE *out)
 
 static void note_chunks(const Side *a, const Side *b, FILE *out)
 {
-    int x = a->p->chunk_count, y = b->p->chunk_count;
+    int x = a->p->copy_chunks, y = b->p->copy_chunks;
     if (x != y)
         fprintf(out,
                 "\nA cuts the model into %d chunks and B into %d: chunk 1 is "

@@ -420,7 +420,7 @@ static void try_settings(Explanation *e, const Gap *gap, Trials *t,
         double step = run_path(&g, &q->cost, -1), scale = 1;
         Outcome o = {.change = change, .wait = -1};
         if (q->cost.unit)
-            scale = (double)e->p->chunk_count / q->chunk_count;
+            scale = (double)e->p->copy_chunks / q->copy_chunks;
         if (gap->after >= 0 && q->chunk_count == e->p->chunk_count) {
             Action a = *action_of(&e->g, gap->after);
             int node = find_action(&g, a.kind, a.chunk, a.micro);

@@ -35,6 +35,19 @@ static const char *layer_range(Program *p, const Chunk *chunk)
     return chunk->targets >= 0 ? text_format(p->arena, "%s, loss", text) : text;
 }
 
+/* The copies of a twin are tied as well, under one name: nothing to say here. */
+static void tie_line(const Program *p, const Tie *tie, FILE *out)
+{
+    const char *first = p->parameters[tie->uses[0]].name;
+    int names = 1;
+    for (int u = 1; u < tie->use_count / p->copies; u++) {
+        const char *name = p->parameters[tie->uses[u]].name;
+        fprintf(out, names++ == 1 ? "tied: %s = %s" : " = %s", first, name);
+    }
+    if (names > 1)
+        fprintf(out, " (counted at every use above)\n");
+}
+
 static void partition_table(Program *p, FILE *out)
 {
     size_t width = 6;
@@ -54,13 +67,13 @@ static void partition_table(Program *p, FILE *out)
                 chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
                 4 * (p->frames[c].keep + p->frames[c].hold));
     }
-    for (int t = 0; t < p->tie_count; t++) {
-        fprintf(out, "tied:");
-        for (int u = 0; u < p->ties[t].use_count; u++)
-            fprintf(out, "%s %s", u ? " =" : "",
-                    p->parameters[p->ties[t].uses[u]].name);
-        fprintf(out, " (counted at every use above)\n");
-    }
+    for (int t = 0; t < p->tie_count; t++)
+        tie_line(p, &p->ties[t], out);
+    if (p->copies > 1)
+        fprintf(out,
+                "two copies of the model, chunks 0 .. %d and %d .. %d: "
+                "their gradients are added\n",
+                p->copy_chunks - 1, p->copy_chunks, p->chunk_count - 1);
 }
 
 static const char *time_text(Program *p, double time)
@@ -184,11 +197,11 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
 {
     const Tensor *x = &p->tensors[p->input];
     fprintf(out,
-            "%s: %d layers, %ld parameters; %d ranks x %d chunks; %d "
+            "%s: %d layers, %ld parameters; %d ranks x %d chunks%s; %d "
             "micro-batches of %d x %ld positions\n\n",
             p->name, p->layer_count, all_parameters(p), p->ranks,
-            p->chunk_count / p->ranks, (int)p->set.microbatches.value,
-            (int)p->set.rows.value, x->seq);
+            p->copy_chunks / p->ranks, p->copies > 1 ? " x 2 copies" : "",
+            (int)p->set.microbatches.value, (int)p->set.rows.value, x->seq);
     partition_table(p, out);
     fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
             p->set.schedule->summary);

@@ -160,7 +160,7 @@ static void count_messages(const Program *p, Summary *sum)
 Summary summary_of(const Program *p)
 {
     Summary sum = {.makespan = p->makespan, .bubble = bubble_of(p)};
-    sum.step = p->cost.unit ? p->makespan / p->chunk_count : p->makespan;
+    sum.step = p->cost.unit ? p->makespan / p->copy_chunks : p->makespan;
     sum.formula = p->set.schedule->bubble(
         p->ranks, (int)p->set.microbatches.value, (int)p->set.virtuals.value);
     for (int r = 0; r < p->ranks; r++) {

@@ -200,28 +200,31 @@ void layer_costs(const Program *p, double *cost)
     }
 }
 
+/* Of one micro-batch; each of two copies takes every second one. */
 static double rank_work(const Program *p, int rank)
 {
     double work = 0;
     for (int c = 0; c < p->chunk_count; c++)
         for (int e = 0; e < 3 && p->chunks[c].rank == rank; e++)
             work += p->chunks[c].work[e];
-    return work;
+    return work / p->copies;
 }
 
-static double slowest_of_sizes(const double *cost, const int *sizes, int chunks,
-                               int ranks, Placement placement)
+static double slowest_of_sizes(const Program *p, const double *cost,
+                               const int *sizes)
 {
     double slowest = 0;
-    for (int r = 0; r < ranks; r++) {
+    for (int r = 0; r < p->ranks; r++) {
         double load = 0;
-        for (int c = 0, layer = 0; c < chunks; layer += sizes[c++])
-            for (int i = 0;
-                 placed_rank(placement, ranks, c) == r && i < sizes[c]; i++)
+        for (int c = 0, layer = 0; c < p->chunk_count; c++) {
+            int size = sizes[c % p->copy_chunks];
+            for (int i = 0; p->chunks[c].rank == r && i < size; i++)
                 load += cost[layer + i];
+            layer = (layer + size) % p->layer_count;
+        }
         slowest = load > slowest ? load : slowest;
     }
-    return slowest;
+    return slowest / p->copies;
 }
 
 static const char *work_text(Program *p, double operations)
@@ -247,10 +250,10 @@ static void better_split(Program *p, double most, double mean, FILE *out)
     layer_costs(p, cost);
     balanced_sizes(cost, p->layer_count, p->copy_chunks, p->ranks,
                    p->set.placement, sizes);
-    double best = slowest_of_sizes(cost, sizes, p->copy_chunks, p->ranks,
-                                   p->set.placement),
-           bound = slowest_rank_bound(cost, p->layer_count, p->copy_chunks,
-                                      p->ranks);
+    double best = slowest_of_sizes(p, cost, sizes),
+           bound = p->copies > 1 ? mean
+                                 : slowest_rank_bound(cost, p->layer_count,
+                                                      p->copy_chunks, p->ranks);
     if (best < most * 0.995) {
         fprintf(out,
                 "`split balanced` would bring it to %.2f times the mean: [",

@@ -23,6 +23,11 @@ golden slow $timed --schedule 1f1b,interleaved -D link=100k -D latency=1us --mic
 awk -F, '$1 ~ /^(naive|gpipe|1f1b|interleaved)$/ && $8 != "" {
     n++; off = $5 - $6; if (off < 0) off = -off; if (off > 1e-8) { print "not ok formula " $0; bad = 1 } }
     END { if (!bad && n >= 40) print "ok formula"; else if (!bad) print "not ok formula " n " rows" }' "$scratch/all"
+# Every rank's work is 3 M / P forwards of the model, whatever the chunks and the copies.
+awk -F, 'NR > 1 && $8 != "" {
+    n++; off = $8 * (1 - $6) * $2 - 3 * $4; if (off < 0) off = -off
+    if (off > 1e-4) { print "not ok step " $0; bad = 1 } }
+    END { if (!bad && n >= 100) print "ok step"; else if (!bad) print "not ok step " n " rows" }' "$scratch/all"
 # No row that is marked is beaten by another, every other one is.
 awk -F, 'NR > 1 && $8 != "" { n++; pace[n] = $8 / $4; bytes[n] = $9; best[n] = $13 }
     END { for (i = 1; i <= n; i++) { beaten = 0
