@@ -44,13 +44,13 @@ static void order(Program *p, int rank)
     for (int k = 0; k < warmup; k++)
         forward_k(p, rank, k);
     begin_steady(p, rank);
-    for (int k = 0; k < total; k++) {
-        if (k == total - warmup)
-            begin_cooldown(p, rank);
-        if (k + warmup < total)
-            forward_k(p, rank, k + warmup);
+    for (int k = 0; k < total - warmup; k++) {
+        forward_k(p, rank, k + warmup);
         backward_k(p, rank, k, rank);
     }
+    begin_cooldown(p, rank);
+    for (int k = total - warmup; k < total; k++)
+        backward_k(p, rank, k, rank);
     for (int k = total > rank ? total - rank : 0; k < total; k++) {
         interleaved_backward(p, rank, k, &chunk, &micro);
         backward_weight(p, rank, chunk, micro);

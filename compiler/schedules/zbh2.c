@@ -17,6 +17,14 @@ static double bubble(int stages, int microbatches, int virtuals)
     return 0;
 }
 
+/* I of a micro-batch, and the W that is due. */
+static void backward_m(Program *p, int rank, int m, int late)
+{
+    backward_input(p, rank, rank, m);
+    if (m >= late)
+        backward_weight(p, rank, rank, m - late);
+}
+
 static void order(Program *p, int rank)
 {
     int microbatches = (int)p->set.microbatches.value, late = 2 * rank;
@@ -26,15 +34,13 @@ static void order(Program *p, int rank)
     for (int m = 0; m < warmup; m++)
         forward(p, rank, rank, m);
     begin_steady(p, rank);
-    for (int m = 0; m < microbatches; m++) {
-        if (m == microbatches - warmup)
-            begin_cooldown(p, rank);
-        if (m + warmup < microbatches)
-            forward(p, rank, rank, m + warmup);
-        backward_input(p, rank, rank, m);
-        if (m >= late)
-            backward_weight(p, rank, rank, m - late);
+    for (int m = 0; m < microbatches - warmup; m++) {
+        forward(p, rank, rank, m + warmup);
+        backward_m(p, rank, m, late);
     }
+    begin_cooldown(p, rank);
+    for (int m = microbatches - warmup; m < microbatches; m++)
+        backward_m(p, rank, m, late);
     for (int m = microbatches > late ? microbatches - late : 0;
          m < microbatches; m++)
         backward_weight(p, rank, rank, m);
