@@ -261,7 +261,8 @@ static void slots_are(const char *name, int P, int v, int M, double slots)
 /* ZB-H1 over a range: M v (F + I + W) + (P - 1)(F + I - W), peak P where v is
  * 1 (schedules.md 1.6); ZB-H2: no idle time within a rank's own span (1.7);
  * DualPipe and DualPipeV: (P / 2 - 1) and (P - 1) times F&B + B - 3 W (1.10,
- * 1.11); Chimera in its own unit, F = B: 2 M + P - 2 (1.12), Hanayo in the same. */
+ * 1.11); Chimera in its own unit, F = B: 2 M + P - 2 (1.12), Hanayo in the same;
+ * both with B = 2 F, where each further block leaves a gap. */
 static void split_formulas(void)
 {
     for (int P = 2; P <= 16; P++) {
@@ -278,6 +279,8 @@ static void split_formulas(void)
             span_is("zbv", P, M, 2, 6 * M, 6 * M + P - 1, 2 * P);
             if (P >= 4 && P % 2 == 0)
                 within("vhalf", P, M, 6 * M + 3 * P - 7, P + 2);
+            if (P % 2 && P < 10)
+                within("vhalf", P, M, 6 * M + 3 * P - 4, P + 1);
             if (P >= 4)
                 within("vmin", P, M, 6 * M + 4 * P - (P % 3 ? 5 : 7),
                        (P + 4) / 3 * 2);
@@ -285,11 +288,19 @@ static void split_formulas(void)
         for (int v = 2; v <= 4; v++)
             makespan_is("zbh1", P, 2 * P, v, 0, 6 * P * v + P - 1, NULL);
         for (int M = P; M <= 4 * P; M += P) {
-            if (P % 2 == 0)
+            if (P % 2 == 0) {
                 slots_are("chimera", P, 1, M, 2 * M + P - 2);
-            for (int v = 2; v <= 6; v += 2)
+                makespan_is("chimera", P, M, 1, 0,
+                            3 * M + (P - 2) * (M / P + 1), NULL);
+            }
+            for (int v = 2; v <= 6; v += 2) {
                 slots_are("hanayo", P, v, M, 2 * v * M + 2 * (P - 1));
+                makespan_is("hanayo", P, M, v, 0,
+                            3 * v * M + 2 * (P - 1) * (M / P + 1), NULL);
+            }
         }
+        for (int M = 1; M < P; M++)
+            makespan_is("zbh1", P, M, 1, 0, 2 * (M + P - 1) + 1, NULL);
     }
 }
 
