@@ -32,7 +32,7 @@ typedef struct Start {
     double value;  // of its order; INFINITY: none
 } Start;
 
-typedef struct Search {
+typedef struct VeeSearch {
     const Problem *q;
     VeeBest *best;
     Order *orders;        // to work in
@@ -40,15 +40,15 @@ typedef struct Search {
     const double *rows[BASES][SEARCH_KINDS];
     Start starts[BASES];
     unsigned long long dice;
-} Search;
+} VeeSearch;
 
-static double roll(Search *x)
+static double roll(VeeSearch *x)
 {
     x->dice = x->dice * 6364136223846793005u + 1442695040888963407u;
     return (double)(x->dice >> 11) / 9007199254740992.0;
 }
 
-static int roll_below(Search *x, int below)
+static int roll_below(VeeSearch *x, int below)
 {
     return (int)(roll(x) * below);
 }
@@ -77,7 +77,7 @@ static Order *orders_open(const Problem *q)
 }
 
 /* The value of x->orders by the metric, offered to the best on the way. */
-static double offer(Search *x)
+static double offer(VeeSearch *x)
 {
     Result result;
     vee_best_offer(x->best, x->q, x->orders);
@@ -126,7 +126,7 @@ static bool build_base(const Problem *q, int base, Order *orders)
     return true;
 }
 
-static void lay_bases(Search *x)
+static void lay_bases(VeeSearch *x)
 {
     const Problem *q = x->q;
     double *silence = room((size_t)q->chunks, sizeof *silence);
@@ -175,7 +175,7 @@ static double *number_of(VeeRule *rule, int number)
                           : &rule->follow;
 }
 
-static VeeRule step_from(Search *x, VeeRule rule)
+static VeeRule step_from(VeeSearch *x, VeeRule rule)
 {
     int changes = 1 + roll_below(x, 4);
     double scale = roll(x) < 0.3 ? 2 : 0.4;
@@ -190,7 +190,7 @@ static VeeRule step_from(Search *x, VeeRule rule)
 }
 
 /* Tries a rule with the plan of a base, and keeps it if it is no worse. */
-static void try_rule(Search *x, int base, VeeRule rule)
+static void try_rule(VeeSearch *x, int base, VeeRule rule)
 {
     Start *start = &x->starts[base];
     rule.plan = x->plan[base] ? x->rows[base] : NULL;
@@ -206,7 +206,7 @@ static void try_rule(Search *x, int base, VeeRule rule)
     *start = (Start){rule, value};
 }
 
-static void tune(Search *x, int base, double budget)
+static void tune(VeeSearch *x, int base, double budget)
 {
     enum { FIRST = sizeof first_rules / sizeof *first_rules };
     double cost = LIST_COST * (double)entries_of(x->q);
@@ -220,7 +220,7 @@ static void tune(Search *x, int base, double budget)
         try_rule(x, base, step_from(x, x->starts[base].rule));
 }
 
-static int better_than(const Search *x, int base)
+static int better_than(const VeeSearch *x, int base)
 {
     int better = 0;
     for (int b = 0; b < BASES; b++)
@@ -229,7 +229,7 @@ static int better_than(const Search *x, int base)
 }
 
 /* Tunes all, then the better half, then the best. */
-static void tune_all(Search *x, double budget)
+static void tune_all(VeeSearch *x, double budget)
 {
     int left = 0;
     for (int b = 0; b < BASES; b++)
@@ -246,16 +246,16 @@ static void tune_all(Search *x, double budget)
 
 /* ---- smaller problems ---- */
 
-static Search open_search(const Problem *q, VeeBest *best, int seed)
+static VeeSearch open_search(const Problem *q, VeeBest *best, int seed)
 {
-    Search x = {.q = q, .best = best, .orders = orders_open(q)};
+    VeeSearch x = {.q = q, .best = best, .orders = orders_open(q)};
     x.dice = (unsigned long long)seed * 2862933555777941757u + 3037000493u;
     for (int b = 0; b < BASES; b++)
         x.starts[b] = (Start){first_rules[b > 0], INFINITY};
     return x;
 }
 
-static void close_search(Search *x)
+static void close_search(VeeSearch *x)
 {
     for (int b = 0; b < BASES; b++)
         free(x->plan[b]);
@@ -306,21 +306,21 @@ static Half halve(const Problem *q)
     return h;
 }
 
-static void take_rules(Search *x, const Search *from)
+static void take_rules(VeeSearch *x, const VeeSearch *from)
 {
     for (int b = 0; b < BASES; b++)
         x->starts[b] = (Start){from->starts[b].rule, INFINITY};
 }
 
 /* Takes the rules that serve half the ranks, learnt from a quarter in turn. */
-static void learn(Search *x, int seed, double budget)
+static void learn(VeeSearch *x, int seed, double budget)
 {
     enum { FEW = 6 };
     if (x->q->ranks < 2 * FEW)
         return;
     Half h = halve(x->q);
     VeeBest best = vee_best_open(&h.q);
-    Search y = open_search(&h.q, &best, seed);
+    VeeSearch y = open_search(&h.q, &best, seed);
     learn(&y, seed, budget / 3);
     lay_bases(&y);
     tune_all(&y, budget * 2 / 3);
@@ -333,7 +333,7 @@ static void learn(Search *x, int seed, double budget)
 
 /* ---- the search ---- */
 
-static void move_on(Search *x, int seed, double budget)
+static void move_on(VeeSearch *x, int seed, double budget)
 {
     enum { RUNS = 3 };
     for (int i = 0; i < RUNS; i++) {
@@ -347,12 +347,12 @@ static void move_on(Search *x, int seed, double budget)
 }
 
 /* Searches with fewer micro-batches; its rules, and its order stretched. */
-static void search_few(Search *x, int microbatches, int seed, double budget)
+static void search_few(VeeSearch *x, int microbatches, int seed, double budget)
 {
     Problem few = *x->q;
     few.microbatches = microbatches;
     VeeBest best = vee_best_open(&few);
-    Search y = open_search(&few, &best, seed);
+    VeeSearch y = open_search(&few, &best, seed);
     learn(&y, seed, budget / 4);
     lay_bases(&y);
     tune_all(&y, budget / 4);
@@ -371,7 +371,7 @@ bool search_vee(const Problem *q, int seed, double effort, Order *orders,
     int few = 3 * q->ranks;
     double budget = effort * ENTRIES;
     VeeBest best = vee_best_open(q);
-    Search x = open_search(q, &best, seed);
+    VeeSearch x = open_search(q, &best, seed);
     if (q->microbatches > few) {
         search_few(&x, few, seed, budget * 0.6);
         budget *= 0.4;

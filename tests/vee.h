@@ -131,7 +131,7 @@ static double vee_rate(const Vee *v, double time)
     double work = 0;
     for (int k = 0; k < SEARCH_KINDS; k++)
         work += 2 * v->q.time[k][0] * v->q.microbatches;
-    return (time - work) / time;
+    return time > work ? (time - work) / time : 0;
 }
 
 #endif
