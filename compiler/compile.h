@@ -375,6 +375,17 @@ bool run_block(Program *p);                                 // set.schedule->blo
 Origin block_origin(Program *p, int rank, int entry);
 extern const char *const action_names[ACTION_KIND_COUNT];
 
+/* search_plan.c: what `schedule auto` has found: the longest of the ranks' own
+ * spans, or the makespan. */
+typedef struct SearchReport {
+    bool span;                  // the first of the two
+    const char *named;          // the best of the named schedules that fit; NULL: none does
+    double before, after;       // its value, and ours
+    double bound;               // no order of these chunks is below
+    double busiest;             // work of the busiest rank
+    double memory;              // bytes of each rank's arena; INFINITY: no limit
+} SearchReport;
+
 /* ---- exchange.c, exchange_layout.c: orders and splits that others have written ---- */
 
 const Schedule *schedule_from(Program *p, const char *path);        // has no `order`: import_order takes its place
@@ -627,6 +638,7 @@ struct Program {
     int copies, copy_chunks;    // of the model: 1, or 2 for a twin; chunks of one
 
     List *order;                // schedule: [rank] compute only
+    SearchReport *search;       // NULL: nothing was searched
     int **cells;                // [rank][entry of order] the cell of the file that it came from; NULL: no file
 
     List *lists;                // communicate, then memory adds WAITs: [rank] all actions

@@ -4,6 +4,7 @@
  * cost model is named. */
 #include "compile.h"
 
+#include <math.h>
 #include <string.h>
 
 double bubble_of(const Program *p)
@@ -129,6 +130,30 @@ static void schedule_notes(Program *p, FILE *out)
                   "this list alone, the same in every run");
 }
 
+static double idle_share(const SearchReport *r, double value)
+{
+    return value > 0 ? 100 * (1 - r->busiest / value) : 0;
+}
+
+/* What was found by a search, what was known before, and what cannot be. */
+static void search_lines(Program *p, FILE *out)
+{
+    const SearchReport *r = p->search;
+    bool limited = !isinf(r->memory);
+    fputs("searched: ", out);
+    if (r->named)
+        fprintf(out, "%.2f %% (%s, the best of those with a name) -> ",
+                idle_share(r, r->before), r->named);
+    fprintf(out, "%.2f %% bubble of the %s", idle_share(r, r->after),
+            r->span ? "longest own span" : "makespan");
+    if (limited)
+        fprintf(out, " within %.0f bytes%s", r->memory,
+                r->named ? "" : ", where none with a name fits");
+    fprintf(out, "; no order of these chunks%s can be below %.2f %%%s\n",
+            limited ? " under this limit" : "", idle_share(r, r->bound),
+            r->after <= r->bound * (1 + 1e-9) ? ", so this is the best" : "");
+}
+
 static void rank_table(Program *p, FILE *out)
 {
     fprintf(out, "rank  busy        idle        idle/makespan  idle/own span  "
@@ -209,6 +234,8 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
     fputc('\n', out);
     bubble_lines(p, out);
     schedule_notes(p, out);
+    if (p->search)
+        search_lines(p, out);
     fputc('\n', out);
     rank_table(p, out);
     undo_line(p, out);

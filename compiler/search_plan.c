@@ -1,0 +1,402 @@
+/* search_plan.c: `schedule auto`: an order searched for the costs, the placement
+ * and the memory of a plan.
+ *
+ * Reads: set, chunks, cost, tensors. Writes: order, search. Guarantees: no longer
+ * than any named schedule of this placement that fits the same memory; where
+ * `memory` is given, no rank's arena is larger.
+ *
+ * The search counts memory in a simple way: so much from F to I, so much of it
+ * until W. What else is in an arena, parameters, scratch, buffers of messages,
+ * is found by planning the order as it would be run:
+ *
+ *     limit of the search  ->  order  ->  communicate, prove, memory  ->  arena
+ *            ^                                                              |
+ *            +----------- less by what the arena is too large --------------+     */
+#include "search_plan.h"
+
+#include "search_vee.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TRIES = 24, EXACT = 60000 };  // of a limit; partial orders of an effort
+static const double SHORT = 0.05;     // of a search that only finds a limit
+static const double EFFORT = 0.25;    // of a search, where the option is 1
+
+typedef struct Plan {
+    Program *p;
+    Problem q;
+    double *held;      // [chunk] of q
+    double *limit;     // [rank] floats that the search may count
+    double *overhead;  // [rank] floats of the arena that it does not count
+    double memory;     // floats of a whole arena; INFINITY: no limit
+    Order *best;
+    Result result;
+    double bound;
+    List *order;            // the best that fits
+    double value;           // its metric; INFINITY: none does
+    const Schedule *named;  // the same of the schedules with a name; NULL: none
+    List *named_order;
+    double named_value;
+    double *least;  // [rank] floats of an arena with one micro-batch at a time
+    size_t *arena;  // [rank] floats, of the last trial
+    double *lasting;  // [rank] of that, what lives all along
+    int peak;         // most chunks that a rank holds, of the last trial
+} Plan;
+
+/* ---- memory ---- */
+
+static size_t read_by(const Program *p, int c, int readers)
+{
+    const Frame *frame = &p->frames[c];
+    const Chunk *chunk = &p->chunks[c];
+    size_t floats = 0;
+    if (frame->x & readers)
+        floats += aligned(p->tensors[chunk->x].floats);
+    if (frame->y & readers && chunk->y >= 0)
+        floats += aligned(p->tensors[chunk->y].floats);
+    return floats;
+}
+
+/* What a micro-batch holds: from F to the end of I, and from there to W. */
+static void fill_memory(Plan *n)
+{
+    Program *p = n->p;
+    size_t chunks = (size_t)p->chunk_count;
+    double *held = arena_take(p->arena, sizeof *held * chunks),
+           *kept = arena_take(p->arena, sizeof *kept * chunks);
+    take_frames(p);
+    for (int c = 0; c < p->chunk_count; c++) {
+        const Chunk *chunk = &p->chunks[c];
+        frame_chunk(p, c, true);
+        const Frame *frame = &p->frames[c];
+        size_t gradients = frame->dhold;
+        if (frame->dy & READ_WEIGHT && chunk->dy >= 0)
+            gradients += aligned(p->tensors[chunk->dy].floats);
+        if (frame->dx & READ_WEIGHT && chunk->dx >= 0 && chunk->dx != chunk->dy)
+            gradients += aligned(p->tensors[chunk->dx].floats);
+        held[c] = (double)(frame->keep + frame->hold +
+                           read_by(p, c, READ_INPUT | READ_WEIGHT));
+        kept[c] = (double)(frame->hold + read_by(p, c, READ_WEIGHT) +
+                           gradients);
+        held[c] = held[c] > 0 ? held[c] : 1;
+    }
+    n->q.held = n->held = held;
+    n->q.kept = kept;
+}
+
+/* The search takes it that W never needs more than I. */
+static void hold_enough(Plan *n)
+{
+    for (int c = 0; c < n->q.chunks; c++)
+        n->held[c] = fmax(n->held[c], n->q.kept[c]);
+}
+
+/* Plans what is in `order` as it would be run: its arenas and the metric;
+ * INFINITY: it cannot run. */
+static double try_order(Plan *n)
+{
+    Program trial = *n->p;
+    double longest = 0;
+    n->peak = 0;
+    if (!communicate(&trial) || !prove(&trial) ||
+        (!isinf(n->memory) && !memory(&trial)))
+        return INFINITY;
+    for (int r = 0; r < trial.ranks; r++) {
+        n->arena[r] = isinf(n->memory) ? 0 : trial.arena_floats[r];
+        n->lasting[r] = 0;
+        longest = fmax(longest, span_time(&trial, r));
+        n->peak = peak_copies(&trial, r) > n->peak ? peak_copies(&trial, r)
+                                                   : n->peak;
+    }
+    for (int i = 0; i < trial.block_count; i++)
+        if (trial.blocks[i].kind < BLOCK_KEEP)
+            n->lasting[trial.blocks[i].rank] += (double)trial.blocks[i].floats;
+    return n->q.metric == METRIC_SPAN ? longest : trial.makespan;
+}
+
+static bool fits(const Plan *n)
+{
+    for (int r = 0; r < n->q.ranks; r++)
+        if ((double)n->arena[r] > n->memory)
+            return false;
+    return true;
+}
+
+/* ---- named schedules ---- */
+
+/* One micro-batch at a time. */
+static void run_alone(Program *p)
+{
+    for (int r = 0; r < p->ranks; r++) {
+        for (int m = 0; m < (int)p->set.microbatches.value; m++) {
+            for (int c = 0; c < p->chunk_count; c++)
+                if (p->chunks[c].rank == r)
+                    forward(p, r, c, m);
+            for (int c = p->chunk_count; c-- > 0;)
+                if (p->chunks[c].rank == r)
+                    backward(p, r, c, m);
+        }
+    }
+}
+
+static void run_schedule(Program *p, const Schedule *s)
+{
+    p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
+    p->set.schedule = s;
+    for (int i = 0; i < 4; i++)
+        p->set.option[i].value = s->fallback[i];
+    if (s->orders)
+        s->orders(p);
+    for (int r = 0; !s->orders && r < p->ranks; r++)
+        s->order(p, r);
+}
+
+/* The best of those that fit the memory, as they are without options; of two as
+ * good the one that holds less. */
+static void best_of_named(Plan *n)
+{
+    Program *p = n->p;
+    Settings kept = p->set;
+    int peak = 0;
+    n->named_value = INFINITY;
+    for (int i = 0; i < schedule_count; i++) {
+        const Schedule *s = schedules[i];
+        if (s == kept.schedule || !schedule_takes(s, kept.placement, p->ranks,
+                                                  (int)kept.virtuals.value))
+            continue;
+        run_schedule(p, s);
+        double value = try_order(n), slack = 1e-9 * value;
+        if (!fits(n) || value > n->named_value + slack ||
+            (value >= n->named_value - slack && n->peak >= peak))
+            continue;
+        peak = n->peak;
+        n->named = s;
+        n->named_order = p->order;
+        n->named_value = value;
+    }
+    p->set = kept;
+    n->order = n->named_order;
+    n->value = n->named_value;
+}
+
+/* The order that was tried last, if it fits and is better than what is known. */
+static void keep_if_better(Plan *n, double value)
+{
+    if (!fits(n) || value >= n->value)
+        return;
+    n->order = n->p->order;
+    n->value = value;
+}
+
+/* ---- the search ---- */
+
+static double value_of(const Plan *n, const Result *result)
+{
+    return n->q.metric == METRIC_SPAN ? result->span : result->makespan;
+}
+
+static bool is_small(const Plan *n)
+{
+    return n->q.ranks <= 4 && n->q.microbatches <= 8 &&
+           n->q.chunks <= 2 * n->q.ranks;
+}
+
+/* The orders of a small problem that are proved to be best, or the best met. */
+static bool search_exactly(Plan *n, double effort, bool *proved)
+{
+    Exact exact = {.budget = (long long)(EXACT * effort)};
+    Result result;
+    if (!exact_orders(&n->q, &exact, n->best, &result))
+        return false;
+    *proved = exact.proved;
+    n->result = result;
+    return true;
+}
+
+static void search_once(Plan *n, double effort, bool last)
+{
+    Program *p = n->p;
+    bool found, proved = false;
+    int seed = (int)option(p, "seed");
+    Search search = {.seed = seed,
+                     .effort = is_small(n) ? SHORT * effort : effort};
+    if (p->set.placement == PLACE_VEE)
+        found = search_vee(&n->q, seed, search.effort, n->best, &n->result);
+    else
+        found = search_orders(&n->q, &search, n->best, &n->result);
+    if (!found)
+        n->best[0].count = 0;
+    if (last && is_small(n) && !(found && search.optimal))
+        found |= search_exactly(n, effort, &proved);
+    if (!found)
+        n->result = (Result){INFINITY, INFINITY, 0};
+}
+
+/* Parameters, what the optimizer keeps, scratch: of any order. */
+static void find_lasting(Plan *n)
+{
+    Program *p = n->p;
+    run_alone(p);
+    try_order(n);
+    for (int r = 0; r < p->ranks; r++) {
+        n->overhead[r] = n->lasting[r];
+        n->least[r] = (double)n->arena[r];
+    }
+}
+
+/* The memory model leaves out buffers of messages, and that blocks of different
+ * sizes do not pack: what an order's arena is too large by is taken off the
+ * rank's limit, until one fits. Short searches first, a long one at the end. */
+static void search_within(Plan *n, double effort)
+{
+    double share = isinf(n->memory) ? 1 : SHORT;
+    for (int i = 0; i < TRIES; i++) {
+        for (int r = 0; r < n->q.ranks; r++)
+            n->limit[r] = n->memory - n->overhead[r];
+        search_once(n, share * effort, share == 1);
+        if (isinf(n->result.makespan))
+            return;
+        n->p->order = arena_take(n->p->arena,
+                                 sizeof(List) * (size_t)n->q.ranks);
+        use_orders(n->p, n->best);
+        keep_if_better(n, try_order(n));
+        if (fits(n) && share == 1)
+            return;
+        if (fits(n))
+            share = 1;
+        for (int r = 0; r < n->q.ranks; r++)
+            n->overhead[r] += fmax(0, (double)n->arena[r] - n->memory);
+    }
+}
+
+/* ---- what no order is below ---- */
+
+static double busiest(const Problem *q)
+{
+    double most = 0;
+    for (int r = 0; r < q->ranks; r++) {
+        double work = 0;
+        for (int c = 0; c < q->chunks; c++)
+            for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == r; kind++)
+                work += q->microbatches * q->time[kind][c];
+        most = fmax(most, work);
+    }
+    return most;
+}
+
+/* For any placement: a rank cannot begin before the first micro-batch has come
+ * to it, and then has all its work to do. */
+static double work_bound(const Problem *q)
+{
+    double most = 0;
+    for (int r = 0; r < q->ranks; r++) {
+        double work = 0, arrival = 0;
+        for (int c = 0; q->rank[c] != r; c++)
+            arrival += q->time[SEARCH_F][c] + q->message[c + 1];
+        for (int c = 0; c < q->chunks; c++)
+            for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == r; kind++)
+                work += q->microbatches * q->time[kind][c];
+        most = fmax(most, work + (q->metric == METRIC_MAKESPAN ? arrival : 0));
+    }
+    return most;
+}
+
+/* Of all orders whose arenas fit: beside what lasts, whatever else is in them,
+ * there is room for what the search counts, or less. A whole B holds no more
+ * than before it. */
+static void find_bound(Plan *n)
+{
+    Problem kept = n->q, *q = &n->q;
+    double *least = arena_take(n->p->arena, sizeof *least * (size_t)q->chunks);
+    bool proved = false;
+    for (int c = 0; c < q->chunks; c++)
+        least[c] = fmin(q->kept[c], q->held[c]);
+    for (int r = 0; r < q->ranks; r++)
+        n->limit[r] = n->memory - n->lasting[r];
+    q->kept = least;
+    n->bound = work_bound(q);
+    if (q->chunks == q->ranks)
+        n->bound = fmax(n->bound, q->metric == METRIC_SPAN ? bound_span(q)
+                                                           : bound_makespan(q));
+    n->best[0].count = 0;
+    if (is_small(n) && search_exactly(n, option(n->p, "effort"), &proved) &&
+        proved)
+        n->bound = fmax(n->bound, value_of(n, &n->result));
+    n->q = kept;
+}
+
+/* ---- the schedule ---- */
+
+static bool can_search(Program *p)
+{
+    bool one = p->set.placement == PLACE_LOOP && p->chunk_count == p->ranks;
+    if (one || p->set.placement == PLACE_VEE)
+        return true;
+    error_at(p, p->set.schedule_at,
+             "`auto` plans one chunk per rank, or a vee; this is a %s of %d "
+             "chunks per rank",
+             placement_names[p->set.placement], p->chunk_count / p->ranks);
+    help(p, "use `placement vee`, or `virtual 1`");
+    return false;
+}
+
+static bool no_order_fits(Plan *n)
+{
+    Program *p = n->p;
+    int worst = 0;
+    for (int r = 0; r < p->ranks; r++)
+        worst = n->least[r] > n->least[worst] ? r : worst;
+    error_at(p, p->set.schedule_at, "no order was found within %.0f bytes",
+             4 * n->memory);
+    help(p,
+         "rank %d needs %.0f bytes for one micro-batch at a time: give more "
+         "memory, or use fewer rows, or more stages",
+         worst, 4 * n->least[worst]);
+    return false;
+}
+
+static Plan start_plan(Program *p)
+{
+    size_t ranks = (size_t)p->ranks;
+    double memory = option(p, "memory");
+    Plan n = {.p = p, .q = problem_in_chunks(p, INFINITY)};
+    memory = memory > 0 ? memory : p->set.memory.value;
+    n.memory = memory > 0 ? floor(memory / 4) : INFINITY;
+    n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;
+    n.q.limit = n.limit = arena_take(p->arena, sizeof *n.limit * ranks);
+    n.overhead = arena_take(p->arena, sizeof *n.overhead * ranks);
+    n.lasting = arena_take(p->arena, sizeof *n.lasting * ranks);
+    n.least = arena_take(p->arena, sizeof *n.least * ranks);
+    n.arena = arena_take(p->arena, sizeof *n.arena * ranks);
+    n.best = take_orders(p, &n.q);
+    fill_memory(&n);
+    return n;
+}
+
+bool search_plan(Program *p)
+{
+    if (!can_search(p))
+        return false;
+    Plan n = start_plan(p);
+    find_lasting(&n);
+    find_bound(&n);
+    hold_enough(&n);
+    best_of_named(&n);
+    if (n.value > n.bound * (1 + 1e-9))
+        search_within(&n, option(p, "effort") * EFFORT);
+    if (isinf(n.value))
+        return no_order_fits(&n);
+    p->order = n.order;
+    p->search = arena_take(p->arena, sizeof *p->search);
+    *p->search = (SearchReport){.named = n.named ? n.named->name : NULL,
+                                .before = n.named_value,
+                                .after = n.value,
+                                .bound = fmin(n.bound, n.value),
+                                .busiest = busiest(&n.q),
+                                .memory = 4 * n.memory,
+                                .span = n.q.metric == METRIC_SPAN};
+    return true;
+}
