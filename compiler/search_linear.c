@@ -275,7 +275,7 @@ bool search_orders(const Problem *q, Search *search, Order *best,
                    Result *result)
 {
     Arena *arena = arena_open();
-    long long budget = (long long)(1.2e8 * search->effort);
+    long long budget = (long long)(1.8e8 * search->effort);
     Pool p;
     open_pool(&p, q, arena, search->seed);
     bool found = p.count > 0;
