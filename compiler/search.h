@@ -51,13 +51,13 @@ bool order_result(const Problem *q, const Order *orders, Result *result, double 
 /* Does no rank ever hold more than its limit. */
 bool order_fits(const Problem *q, const Order *orders);
 
-/* ---- search_bound.c: one chunk per rank ---- */
+/* ---- search_bound.c: one chunk per rank, chunk i on rank i ---- */
 
 /* No order within the limits has a smaller one. INFINITY: no order fits. */
 double bound_span(const Problem *q);
 double bound_makespan(const Problem *q);
 
-/* ---- search_linear.c: one chunk per rank ---- */
+/* ---- search_linear.c: the same ---- */
 
 typedef struct Search {
     int seed;                               // the same seed and effort, the same orders

@@ -7,6 +7,7 @@
  * there is nothing left to look for. */
 #include "search_linear.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ typedef struct Pool {
     Order *orders[KEPT + 1];  // [KEPT]: to try in
     double value[KEPT];       // of the metric, smallest first
     int count;
-    int passes;       // annealed so far
+    int passes;       // anneals so far
     long long timed;  // actions
 } Pool;
 
@@ -202,11 +203,13 @@ static void try_longer(Pool *p, const Order *shorter, int microbatches)
 }
 
 /* Anneals the best orders, and for a hot start each in turn, until `budget` is
- * used up. */
+ * used up. Places in a rank's order are short there. */
 static void improve(Pool *p, long long budget)
 {
     static const double heats[] = {0.02, 0.1, 0.02, 0.5, 0.05};
     long long slice = 2000 * actions(p->q), until = p->timed + budget;
+    if (SEARCH_KINDS * p->q->microbatches > SHRT_MAX)
+        return;
     for (; p->timed < until && !done(p); p->passes++) {
         int from = p->passes % 5 == 3 ? p->passes / 5 % p->count : 0;
         long long left = until - p->timed;
