@@ -86,6 +86,21 @@ static double offer(VeeSearch *x)
     return x->q->metric == METRIC_SPAN ? result.span : result.makespan;
 }
 
+/* Has the best no idle time at all on its busiest rank. */
+static bool perfect(const VeeSearch *x)
+{
+    const Problem *q = x->q;
+    double most = 0;
+    for (int r = 0; r < q->ranks; r++) {
+        double work = 0;
+        for (int k = 0; k < SEARCH_KINDS; k++)
+            work += q->time[k][board_chunk(q, r, false)] +
+                    q->time[k][board_chunk(q, r, true)];
+        most = fmax(most, work * q->microbatches);
+    }
+    return x->best->value <= most * (1 + 1e-9);
+}
+
 /* ---- bases ---- */
 
 /* The begins of orders, with the times of q. NULL: they do not run or fit. */
@@ -216,7 +231,7 @@ static void tune(VeeSearch *x, int base, double budget)
             try_rule(x, base, first_rules[i]);
         budget -= cost * (FIRST + 1);
     }
-    for (; budget > 0; budget -= cost)
+    for (; budget > 0 && !perfect(x); budget -= cost)
         try_rule(x, base, step_from(x, x->starts[base].rule));
 }
 
@@ -337,7 +352,7 @@ static void move_on(VeeSearch *x, int seed, double budget)
 {
     enum { RUNS = 3 };
     for (int i = 0; i < RUNS; i++) {
-        if (!vee_best_give(x->best, x->q, x->orders))
+        if (perfect(x) || !vee_best_give(x->best, x->q, x->orders))
             return;
         vee_anneal(x->q, seed * RUNS + i, budget / RUNS, HOT, COLD, x->orders);
         offer(x);
