@@ -12,6 +12,7 @@
  * stands once. What depends on numbers, and so on the rank, is found when the
  * block runs: schedule_block.c. */
 #include "check.h"
+#include "written.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
  * What came by -D is put in first, so a key of the file that is already there
  * is skipped. */
 #include "check.h"
+#include "written.h"
 
 #include <math.h>
 #include <string.h>

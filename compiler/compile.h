@@ -106,6 +106,7 @@ Node *add_child(Node *parent, Node *child);                 // returns the paren
 
 typedef struct OpKind OpKind;
 typedef struct Schedule Schedule;
+typedef struct SearchReport SearchReport;               // search_plan.h
 
 typedef struct Number {         // a setting, and where it was written (span -1: it is the default)
     double value;
@@ -336,7 +337,7 @@ struct Schedule {               // one file in schedules/ defines one
     long most[4];               // their largest values; the least is 1
     const char *chapter_bubble; // the textbook's formula, in words
     double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
-    void (*order)(Program *p, int rank);                    // appends with the calls below
+    void (*order)(Program *p, int rank);                    // appends with the calls of order.h
     bool (*orders)(Program *p);                             // or this one, all ranks at once
     const Node *block;          // of an order that is written in the file: its NODE_SCHEDULE,
     int numbers;                // and how many slots its names take
@@ -344,55 +345,13 @@ struct Schedule {               // one file in schedules/ defines one
 
 extern const Schedule *const schedules[];                   // written by the Makefile from the folder
 extern const int schedule_count;
-Schedule *written_schedule(Program *p, const char *name, const char *summary);      // has no `order`
 bool schedule(Program *p);
 /* Does the schedule run with so many ranks, and chunks on each; its placement
  * is one of them, too. */
 bool schedule_takes(const Schedule *s, Placement placement, int stages, int virtuals);
-void forward(Program *p, int rank, int chunk, int micro);   // for schedules/: append F
-void backward(Program *p, int rank, int chunk, int micro);  // append B
-void backward_input(Program *p, int rank, int chunk, int micro);        // append I
-void backward_weight(Program *p, int rank, int chunk, int micro);       // append W
-void pair_with_next(Program *p, int rank);                  // what was appended last
-void begin_steady(Program *p, int rank);
-void begin_cooldown(Program *p, int rank);
-double option(const Program *p, const char *name);          // of the schedule in use
 void push_action(Program *p, List *list, Action action);
 const char *action_text(Program *p, Action action);         // "2SEND_F0", in the arena
-void find_phases(List *order);                              // steady and cooldown of an order without marks
-
-/* Where a person has written an entry of `order`, or of `lists`. */
-typedef struct Origin {
-    Span at;                    // in the .pipe file; source -1: it is pipec's own
-    const char *text;           // " (x.csv, line 2, cell 4)", " (mine, line 14, m = 3)" or ""
-} Origin;
-Origin origin_of(Program *p, int rank, int entry);
-Origin origin_in_lists(Program *p, int rank, int index);    // of a SEND: that of its compute
-
-/* ---- schedule_block.c: the order that a schedule block writes ---- */
-
-bool run_block(Program *p);                                 // set.schedule->block -> order
-Origin block_origin(Program *p, int rank, int entry);
 extern const char *const action_names[ACTION_KIND_COUNT];
-
-/* search_plan.c: what `schedule auto` has found: the longest of the ranks' own
- * spans, or the makespan. */
-typedef struct SearchReport {
-    bool span;                  // the first of the two
-    const char *named;          // the best of the named schedules that fit; NULL: none does
-    double before, after;       // its value, and ours
-    double bound;               // no order of these chunks is below
-    double busiest;             // work of the busiest rank
-    double memory;              // bytes of each rank's arena; INFINITY: no limit
-} SearchReport;
-
-/* ---- exchange.c, exchange_layout.c: orders and splits that others have written ---- */
-
-const Schedule *schedule_from(Program *p, const char *path);        // has no `order`: import_order takes its place
-bool import_order(Program *p);                              // set.schedule_path -> order, cells
-Origin imported_origin(Program *p, int rank, int entry);
-void read_layout(Program *p, const Node *value);            // text -> set.sizes, counting `t` alone
-bool fit_layout(Program *p);                                // adds the layers of `E` and `L` to them
 
 /* ---- communicate: order -> plus SEND, RECV, REDUCE, STEP, in an order that both ends share ---- */
 

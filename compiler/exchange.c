@@ -17,6 +17,7 @@
  * it and to find cells that are none, then to take the order. So a file of
  * another size is refused before anything is as large as it claims to be. */
 #include "compile.h"
+#include "written.h"
 
 #include <errno.h>
 #include <stdlib.h>

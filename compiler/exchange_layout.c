@@ -11,6 +11,7 @@
  * a repetition is a loop over the same bytes, so nothing is ever as long as
  * what it stands for. */
 #include "compile.h"
+#include "written.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Every figure comes from the action lists, their times and the blocks; the
  * cost model is named. */
-#include "compile.h"
+#include "search_plan.h"
 
 #include <math.h>
 #include <string.h>

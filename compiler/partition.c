@@ -7,6 +7,7 @@
  * Ranges are half open: chunk c has the layers [first_layer, first_layer +
  * layer_count). */
 #include "compile.h"
+#include "written.h"
 
 static bool enough_layers(Program *p)
 {

@@ -12,6 +12,7 @@
  * more of a linear order of the whole graph; if none can run, ranks wait for
  * one another in a circle, and the circle is printed. */
 #include "compile.h"
+#include "written.h"
 
 #include <string.h>
 

@@ -4,7 +4,9 @@
  * The orders themselves are in schedules/, one file each, or a person has
  * written them: in a file of their own, exchange.c, or in a schedule block,
  * schedule_block.c. */
+#include "order.h"
 #include "compile.h"
+#include "written.h"
 
 #include <string.h>
 

@@ -13,7 +13,9 @@
  * Nothing is kept of where an action came from. Whoever has to say it to a
  * person runs the block once more, up to that entry: then the step that it has
  * reached is the place, and the numbers are those that it had. */
+#include "order.h"
 #include "check.h"
+#include "written.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,6 +12,7 @@
  *     limit of the search  ->  order  ->  communicate, prove, memory  ->  arena
  *            ^                                                              |
  *            +----------- less by what the arena is too large --------------+     */
+#include "order.h"
 #include "search_plan.h"
 
 #include "search_vee.h"

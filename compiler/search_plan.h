@@ -4,7 +4,17 @@
 
 #include "search_problem.h"
 
-/* The schedule's options -> order, searched. Reports what does not fit. */
+/* What was found: the longest of the ranks' own spans, or the makespan. */
+struct SearchReport {
+    bool span;                  // the first of the two
+    const char *named;          // the best of the named schedules that fit; NULL: none does
+    double before, after;       // its value, and ours
+    double bound;               // no order of these chunks is below
+    double busiest;             // work of the busiest rank
+    double memory;              // bytes of each rank's arena; INFINITY: no limit
+};
+
+/* The schedule's options -> order and search. Reports what does not fit. */
 bool search_plan(Program *p);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Reads: set, chunks, ranks, cost. Writes: order. */
 #include "search_problem.h"
+#include "written.h"
 
 static int *ranks_of_chunks(Program *p)
 {

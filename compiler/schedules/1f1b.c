@@ -6,7 +6,7 @@
  *
  * Rank r warms up with min(P - 1 - r, M) forwards, then alternates, then
  * drains. */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

@@ -9,7 +9,7 @@
  *
  * Backwards run newest first, so gradients are added in that order: the bits are
  * those of this schedule on one rank, not those of 1f1b. */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

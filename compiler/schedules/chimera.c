@@ -8,7 +8,7 @@
  * and comes back at slot 2 P - 1 - s + 2 j; the other direction is the mirror
  * image, and the two never meet. A block follows 2 P slots after the one before.
  * makespan 2 M + P - 2 slots, peak P / 2 + 1 at the ends, P in the middle. */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

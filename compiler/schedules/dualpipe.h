@@ -2,7 +2,7 @@
 #ifndef DUALPIPE_H
 #define DUALPIPE_H
 
-#include "compile.h"
+#include "order.h"
 
 typedef struct DualPipe {
     int depth;     // ranks from an end of the pipeline to its middle

@@ -7,7 +7,7 @@
  *
  * Rank r warms up with 2 (P - 1 - r) forwards, twice those of 1f1b: a message
  * of up to half an action costs nothing, for that many more activations. */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

@@ -6,7 +6,7 @@
  *
  * Backwards run 0 .. M-1, so that gradients are added in the same order as by
  * every other schedule. */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

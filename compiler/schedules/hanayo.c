@@ -10,7 +10,7 @@
  * meet, since its chunks are 2 P slots apart or at slots of the other parity. A
  * block follows 4 W P slots after the one before. makespan 4 W M + 2 (P - 1) slots
  * where P divides M. Nothing is sent at the turns. */
-#include "compile.h"
+#include "order.h"
 
 /* Published for B = 2 F and M = P, from a secondary source. */
 static double bubble(int stages, int microbatches, int virtuals)

@@ -3,7 +3,7 @@
 #ifndef INTERLEAVED_H
 #define INTERLEAVED_H
 
-#include "compile.h"
+#include "order.h"
 
 /* N, the number of micro-batches of a group: the option `group`, or the least
  * number for which the last group leaves no bubble. */

@@ -4,7 +4,7 @@
  *     r1  .  F0 .  .  B0 .  .  F1       makespan M P (F + B), peak 1
  *     r2  .  .  F0 B0 .  .  .  .
  */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

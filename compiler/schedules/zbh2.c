@@ -9,7 +9,7 @@
  * micro-batches. Idle within a rank's own span: (P - 1)(F + I - 2 W + 2 c); the
  * ranks begin and end staggered, so the makespan is (P - 1) F longer, and a step
  * that ends with a barrier (`clip` without `deferred`) pays that. */
-#include "compile.h"
+#include "order.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {

@@ -13,6 +13,7 @@
  * With F = I = W and M >= 2 P - 1 no rank is idle in its own span; peak 2 P chunks
  * on every rank. Where the costs of the plan differ, or M is smaller, a greedy
  * order with those costs may be shorter: then it is taken. */
+#include "order.h"
 #include "search_problem.h"
 #include "search_vee.h"
 
