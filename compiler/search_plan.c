@@ -14,6 +14,7 @@
  *            +----------- less by what the arena is too large --------------+     */
 #include "order.h"
 #include "search_plan.h"
+#include "written.h"
 
 #include "search_vee.h"
 
@@ -23,13 +24,12 @@
 #include <unistd.h>
 
 enum { TRIES = 24, EXACT = 60000 };  // of a limit; partial orders of an effort
-static const double SHORT = 0.05;     // of a search that only finds a limit
-static const double EFFORT = 0.25;    // of a search, where the option is 1
+static const double SHORT = 0.05;    // of a search that only finds a limit
+static const double EFFORT = 0.25;   // of a search, where the option is 1
 
 typedef struct Plan {
     Program *p;
     Problem q;
-    double *held;      // [chunk] of q
     double *limit;     // [rank] floats that the search may count
     double *overhead;  // [rank] floats of the arena that it does not count
     double memory;     // floats of a whole arena; INFINITY: no limit
@@ -84,15 +84,38 @@ static void fill_memory(Plan *n)
                            gradients);
         held[c] = held[c] > 0 ? held[c] : 1;
     }
-    n->q.held = n->held = held;
+    n->q.held = held;
     n->q.kept = kept;
 }
 
-/* The search takes it that W never needs more than I. */
-static void hold_enough(Plan *n)
+static double *room_of(const Plan *n)
+{
+    return arena_take(n->p->arena, sizeof(double) * (size_t)n->q.chunks);
+}
+
+/* The search takes it that W never needs more than I. Where it does, memory can
+ * be counted too low, which is right for a W behind its I, or too high, which is
+ * right for one that waits. */
+static bool needs_more_for_weights(const Plan *n)
 {
     for (int c = 0; c < n->q.chunks; c++)
-        n->held[c] = fmax(n->held[c], n->q.kept[c]);
+        if (n->q.kept[c] > n->q.held[c])
+            return true;
+    return false;
+}
+
+static void count_low(Plan *n, double *kept)
+{
+    for (int c = 0; c < n->q.chunks; c++)
+        kept[c] = fmin(n->q.kept[c], n->q.held[c]);
+    n->q.kept = kept;
+}
+
+static void count_high(Plan *n, double *held)
+{
+    for (int c = 0; c < n->q.chunks; c++)
+        held[c] = fmax(n->q.held[c], n->q.kept[c]);
+    n->q.held = held;
 }
 
 /* Plans what is in `order` as it would be run: its arenas and the metric;
@@ -243,9 +266,29 @@ static void find_lasting(Plan *n)
     run_alone(p);
     try_order(n);
     for (int r = 0; r < p->ranks; r++) {
-        n->overhead[r] = n->lasting[r];
         n->least[r] = (double)n->arena[r];
     }
+}
+
+/* Whole backwards in place of I, and no W, on ranks whose arena is too large: what
+ * a W reads need not stay. */
+static void make_whole(Plan *n)
+{
+    Program *p = n->p;
+    List *order = arena_take(p->arena, sizeof *order * (size_t)p->ranks);
+    for (int r = 0; r < p->ranks; r++) {
+        const List *from = &p->order[r];
+        bool whole = (double)n->arena[r] > n->memory;
+        for (int i = 0; i < from->count; i++) {
+            Action a = from->at[i];
+            if (whole && a.kind == ACT_I)
+                a.kind = ACT_B;
+            if (!whole || a.kind != ACT_W)
+                push_action(p, &order[r], a);
+        }
+        find_phases(&order[r]);
+    }
+    p->order = order;
 }
 
 /* The memory model leaves out buffers of messages, and that blocks of different
@@ -270,7 +313,30 @@ static void search_within(Plan *n, double effort)
             share = 1;
         for (int r = 0; r < n->q.ranks; r++)
             n->overhead[r] += fmax(0, (double)n->arena[r] - n->memory);
+        for (int more = 0; !fits(n) && more < 2; more++) {
+            make_whole(n);
+            keep_if_better(n, try_order(n));
+        }
     }
+}
+
+/* Until the bound is reached. */
+static void search_all(Plan *n, double effort)
+{
+    Problem q = n->q;
+    bool twice = needs_more_for_weights(n) && !isinf(n->memory);
+    for (int high = 0; high <= twice && n->value > n->bound * (1 + 1e-9);
+         high++) {
+        n->q = q;
+        if (high)
+            count_high(n, room_of(n));
+        else
+            count_low(n, room_of(n));
+        for (int r = 0; r < q.ranks; r++)
+            n->overhead[r] = n->lasting[r];
+        search_within(n, twice ? effort / 2 : effort);
+    }
+    n->q = q;
 }
 
 /* ---- what no order is below ---- */
@@ -311,13 +377,10 @@ static double work_bound(const Problem *q)
 static void find_bound(Plan *n)
 {
     Problem kept = n->q, *q = &n->q;
-    double *least = arena_take(n->p->arena, sizeof *least * (size_t)q->chunks);
     bool proved = false;
-    for (int c = 0; c < q->chunks; c++)
-        least[c] = fmin(q->kept[c], q->held[c]);
+    count_low(n, room_of(n));
     for (int r = 0; r < q->ranks; r++)
         n->limit[r] = n->memory - n->lasting[r];
-    q->kept = least;
     n->bound = work_bound(q);
     if (q->chunks == q->ranks)
         n->bound = fmax(n->bound, q->metric == METRIC_SPAN ? bound_span(q)
@@ -384,10 +447,8 @@ bool search_plan(Program *p)
     Plan n = start_plan(p);
     find_lasting(&n);
     find_bound(&n);
-    hold_enough(&n);
     best_of_named(&n);
-    if (n.value > n.bound * (1 + 1e-9))
-        search_within(&n, option(p, "effort") * EFFORT);
+    search_all(&n, option(p, "effort") * EFFORT);
     if (isinf(n.value))
         return no_order_fits(&n);
     p->order = n.order;
