@@ -203,19 +203,22 @@ static void try_longer(Pool *p, const Order *shorter, int microbatches)
 }
 
 /* Anneals the best orders, and for a hot start each in turn, until `budget` is
- * used up. Places in a rank's order are short there. */
+ * used up. The more ranks, the less heat: a move then delays more of them.
+ * Places in a rank's order are short there. */
 static void improve(Pool *p, long long budget)
 {
     static const double heats[] = {0.02, 0.1, 0.02, 0.5, 0.05};
     long long slice = 2000 * actions(p->q), until = p->timed + budget;
+    double scale = 8 / fmax(8, p->q->ranks);
     if (SEARCH_KINDS * p->q->microbatches > SHRT_MAX)
         return;
     for (; p->timed < until && !done(p); p->passes++) {
-        int from = p->passes % 5 == 3 ? p->passes / 5 % p->count : 0;
+        int pass = p->passes % 5,
+            from = pass == 3 ? p->passes / 5 % p->count : 0;
         long long left = until - p->timed;
         copy_orders(p->q, p->orders[KEPT], p->orders[from]);
         p->timed += improve_orders(p->q, p->orders[KEPT], p->bound,
-                                   heats[p->passes % 5], p->seed + p->passes,
+                                   scale * heats[pass], p->seed + p->passes,
                                    left < slice ? left : slice);
         enter(p);
     }
