@@ -368,10 +368,10 @@ static void search_few(VeeSearch *x, int microbatches, int seed, double budget)
     few.microbatches = microbatches;
     VeeBest best = vee_best_open(&few);
     VeeSearch y = open_search(&few, &best, seed);
-    learn(&y, seed, budget / 4);
+    learn(&y, seed, budget * 0.3);
     lay_bases(&y);
-    tune_all(&y, budget / 4);
-    move_on(&y, seed, budget / 2);
+    tune_all(&y, budget * 0.4);
+    move_on(&y, seed, budget * 0.3);
     take_rules(x, &y);
     if (vee_best_give(&best, &few, y.orders) &&
         vee_stretch(&few, y.orders, x->q->microbatches, x->orders))
@@ -388,8 +388,8 @@ bool search_vee(const Problem *q, int seed, double effort, Order *orders,
     VeeBest best = vee_best_open(q);
     VeeSearch x = open_search(q, &best, seed);
     if (q->microbatches > few) {
-        search_few(&x, few, seed, budget * 0.6);
-        budget *= 0.4;
+        search_few(&x, few, seed, budget * 0.75);
+        budget *= 0.25;
     } else {
         learn(&x, seed, budget * 0.25);
         budget *= 0.75;
