@@ -14,7 +14,7 @@ LIBS = -ldnnl -lgomp -lm
 B = build
 LIB = $B/lib/pipec
 SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/schedules/*.c))))
-COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/schedules/*.c)) \
+COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/schedules/*.c compiler/search/*.c)) \
            $B/grammar/pipe_parse.o $B/grammar/pipe_lex.o $B/grammar/schedules.o
 PASSES = $(filter-out $B/compiler/main.o,$(COMPILER))
 HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o)
@@ -22,7 +22,7 @@ KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard
 RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $B/runtime/local/local.o $B/runtime/local/norm.o
 LAUNCHER = $B/runtime/launch.o $B/runtime/progress.o
 COMPILE = @echo "  cc $<"; $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
-PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar
+PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Icompiler/search -Igrammar -I$B/grammar
 
 all: $B/bin/pipec $(LIB)/libpp.a $(LIB)/pprun $(LIB)/pp.h
 

@@ -5,10 +5,13 @@
  * It knows nothing of a Program, so that tests and benchmarks can state the
  * problems of papers. Times are in any one unit, memory in any one unit.
  *
- *     search.c          an order's times and memory
- *     search_bound.c    what no order can be below
- *     search_linear.c   one chunk per rank
- *     search_vee.c      two chunks per rank, forth and back */
+ *     search.c            an order's times and memory
+ *     search_bound.c      what no order can be below
+ *     search_linear.c     one chunk per rank: rounds, list and improve are its parts
+ *     search_vee.c        two chunks per rank, forth and back: search_vee_*.c
+ *     search_exact.c      all orders of a small problem
+ *     search_problem.c    a Program as a Problem; search_plan.c `schedule auto`
+ */
 #ifndef SEARCH_H
 #define SEARCH_H
 

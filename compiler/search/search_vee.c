@@ -361,17 +361,24 @@ static void move_on(VeeSearch *x, int seed, double budget)
     }
 }
 
-/* Searches with fewer micro-batches; its rules, and its order stretched. */
+/* Rules learnt on fewer ranks, tuned here, then moves. */
+static void search_here(VeeSearch *x, int seed, double budget)
+{
+    learn(x, seed, budget * 0.25);
+    lay_bases(x);
+    tune_all(x, budget * 0.375);
+    move_on(x, seed, budget * 0.375);
+}
+
+/* Searches with fewer micro-batches, as if there were no more; its rules, and its
+ * order stretched. */
 static void search_few(VeeSearch *x, int microbatches, int seed, double budget)
 {
     Problem few = *x->q;
     few.microbatches = microbatches;
     VeeBest best = vee_best_open(&few);
     VeeSearch y = open_search(&few, &best, seed);
-    learn(&y, seed, budget * 0.3);
-    lay_bases(&y);
-    tune_all(&y, budget * 0.4);
-    move_on(&y, seed, budget * 0.3);
+    search_here(&y, seed, budget);
     take_rules(x, &y);
     if (vee_best_give(&best, &few, y.orders) &&
         vee_stretch(&few, y.orders, x->q->microbatches, x->orders))
@@ -380,27 +387,34 @@ static void search_few(VeeSearch *x, int microbatches, int seed, double budget)
     close_search(&y);
 }
 
+static void search_once(const Problem *q, VeeBest *best, int seed,
+                        double budget)
+{
+    int few = 3 * q->ranks;
+    VeeSearch x = open_search(q, best, seed);
+    if (q->microbatches > few) {
+        search_few(&x, few, seed, budget);
+        lay_bases(&x);
+        tune_all(&x, budget * 0.1);
+        move_on(&x, seed, budget * 0.1);
+    } else {
+        search_here(&x, seed, budget);
+    }
+    close_search(&x);
+}
+
+/* Where a search ends depends much on its dice: an effort of 2 is better spent on
+ * two searches than on a long one. */
 bool search_vee(const Problem *q, int seed, double effort, Order *orders,
                 Result *result)
 {
-    int few = 3 * q->ranks;
-    double budget = effort * ENTRIES;
+    int runs = effort < 2 ? 1 : (int)effort;
     VeeBest best = vee_best_open(q);
-    VeeSearch x = open_search(q, &best, seed);
-    if (q->microbatches > few) {
-        search_few(&x, few, seed, budget * 0.75);
-        budget *= 0.25;
-    } else {
-        learn(&x, seed, budget * 0.25);
-        budget *= 0.75;
-    }
-    lay_bases(&x);
-    tune_all(&x, budget * 0.5);
-    move_on(&x, seed, budget * 0.5);
+    for (int i = 0; i < runs; i++)
+        search_once(q, &best, seed + i, effort / runs * ENTRIES);
     bool good = vee_best_give(&best, q, orders);
     if (good)
         order_result(q, orders, result, NULL);
     vee_best_drop(&best);
-    close_search(&x);
     return good;
 }
