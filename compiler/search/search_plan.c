@@ -47,6 +47,20 @@ typedef struct Plan {
     int peak;         // most chunks that a rank holds, of the last trial
 } Plan;
 
+/* Work of the busiest rank. */
+static double busiest(const Problem *q)
+{
+    double most = 0;
+    for (int r = 0; r < q->ranks; r++) {
+        double work = 0;
+        for (int c = 0; c < q->chunks; c++)
+            for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == r; kind++)
+                work += q->microbatches * q->time[kind][c];
+        most = fmax(most, work);
+    }
+    return most;
+}
+
 /* ---- memory ---- */
 
 static size_t read_by(const Program *p, int c, int readers)
@@ -118,27 +132,36 @@ static void count_high(Plan *n, double *held)
     n->q.held = held;
 }
 
+/* Its arenas, what lasts of them, its peak; returns the metric. */
+static double measure(Plan *n, const Program *trial)
+{
+    double longest = 0;
+    n->peak = 0;
+    for (int r = 0; r < trial->ranks; r++) {
+        int peak = peak_copies(trial, r);
+        n->arena[r] = isinf(n->memory) ? 0 : trial->arena_floats[r];
+        n->lasting[r] = 0;
+        n->peak = peak > n->peak ? peak : n->peak;
+        longest = fmax(longest, span_time(trial, r));
+    }
+    for (int i = 0; i < trial->block_count; i++)
+        if (trial->blocks[i].kind < BLOCK_KEEP)
+            n->lasting[trial->blocks[i].rank] +=
+                (double)trial->blocks[i].floats;
+    return n->q.metric == METRIC_SPAN ? longest : trial->makespan;
+}
+
 /* Plans what is in `order` as it would be run: its arenas and the metric;
  * INFINITY: it cannot run. */
 static double try_order(Plan *n)
 {
     Program trial = *n->p;
-    double longest = 0;
-    n->peak = 0;
-    if (!communicate(&trial) || !prove(&trial) ||
-        (!isinf(n->memory) && !memory(&trial)))
-        return INFINITY;
-    for (int r = 0; r < trial.ranks; r++) {
-        n->arena[r] = isinf(n->memory) ? 0 : trial.arena_floats[r];
-        n->lasting[r] = 0;
-        longest = fmax(longest, span_time(&trial, r));
-        n->peak = peak_copies(&trial, r) > n->peak ? peak_copies(&trial, r)
-                                                   : n->peak;
-    }
-    for (int i = 0; i < trial.block_count; i++)
-        if (trial.blocks[i].kind < BLOCK_KEEP)
-            n->lasting[trial.blocks[i].rank] += (double)trial.blocks[i].floats;
-    return n->q.metric == METRIC_SPAN ? longest : trial.makespan;
+    trial.arena = arena_open();
+    bool good = communicate(&trial) && prove(&trial) &&
+                (isinf(n->memory) || memory(&trial));
+    double value = good ? measure(n, &trial) : INFINITY;
+    arena_close(trial.arena);
+    return value;
 }
 
 static bool fits(const Plan *n)
@@ -291,6 +314,23 @@ static void make_whole(Plan *n)
     p->order = order;
 }
 
+/* A line for a person who waits; NULL clears it. */
+static void progress(const Plan *n, const char *stage)
+{
+    FILE *out = n->p->diagnostics;
+    double busy = busiest(&n->q);
+    if (out != stderr || !isatty(STDERR_FILENO))
+        return;
+    fputs("\r\033[K", out);
+    if (stage && !isinf(n->value))
+        fprintf(out, "search: %.2f %% bubble so far, not below %.2f %%; %s",
+                100 * (1 - busy / n->value), 100 * (1 - busy / n->bound),
+                stage);
+    else if (stage)
+        fprintf(out, "search: nothing fits so far; %s", stage);
+    fflush(out);
+}
+
 /* The memory model leaves out buffers of messages, and that blocks of different
  * sizes do not pack: what an order's arena is too large by is taken off the
  * rank's limit, until one fits. Short searches first, a long one at the end. */
@@ -300,6 +340,7 @@ static void search_within(Plan *n, double effort)
     for (int i = 0; i < TRIES; i++) {
         for (int r = 0; r < n->q.ranks; r++)
             n->limit[r] = n->memory - n->overhead[r];
+        progress(n, share < 1 ? "what fits" : "the best that fits");
         search_once(n, share * effort, share == 1);
         if (isinf(n->result.makespan))
             return;
@@ -340,19 +381,6 @@ static void search_all(Plan *n, double effort)
 }
 
 /* ---- what no order is below ---- */
-
-static double busiest(const Problem *q)
-{
-    double most = 0;
-    for (int r = 0; r < q->ranks; r++) {
-        double work = 0;
-        for (int c = 0; c < q->chunks; c++)
-            for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == r; kind++)
-                work += q->microbatches * q->time[kind][c];
-        most = fmax(most, work);
-    }
-    return most;
-}
 
 /* For any placement: a rank cannot begin before the first micro-batch has come
  * to it, and then has all its work to do. */
@@ -449,6 +477,7 @@ bool search_plan(Program *p)
     find_bound(&n);
     best_of_named(&n);
     search_all(&n, option(p, "effort") * EFFORT);
+    progress(&n, NULL);
     if (isinf(n.value))
         return no_order_fits(&n);
     p->order = n.order;
