@@ -132,7 +132,7 @@ static void schedule_notes(Program *p, FILE *out)
 
 static double idle_share(const SearchReport *r, double value)
 {
-    return value > 0 ? 100 * (1 - r->busiest / value) : 0;
+    return value > r->busiest ? 100 * (1 - r->busiest / value) : 0;
 }
 
 /* What was found by a search, what was known before, and what cannot be. */

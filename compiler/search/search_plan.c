@@ -270,7 +270,10 @@ static void search_once(Plan *n, double effort, bool last)
     int seed = (int)option(p, "seed");
     Search search = {.seed = seed,
                      .effort = is_small(n) ? SHORT * effort : effort};
-    if (p->set.placement == PLACE_VEE)
+    if (p->set.placement == PLACE_VEE && !last)
+        found = vee_greedy(&n->q, n->best) &&
+                order_result(&n->q, n->best, &n->result, NULL);
+    else if (p->set.placement == PLACE_VEE)
         found = search_vee(&n->q, seed, search.effort, n->best, &n->result);
     else
         found = search_orders(&n->q, &search, n->best, &n->result);

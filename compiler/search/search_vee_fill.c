@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PASSES = 6 };  // later ones move little
+
 typedef struct Fill {
     const Problem *q;
     Order *orders;
@@ -163,7 +165,8 @@ void vee_fill(const Problem *q, Order *orders)
     for (int k = 0; k < SEARCH_KINDS; k++)
         x.end[k] = numbers + ranks * row + (size_t)k * row / 3 * ranks;
     x.held = numbers + 2 * ranks * row;
-    for (int moved = 1; moved > 0 && measure(&x);) {
+    for (int pass = 0, moved = 1; pass < PASSES && moved > 0 && measure(&x);
+         pass++) {
         moved = 0;
         for (int r = 0; r < q->ranks; r++)
             moved += fill_rank(&x, r);
