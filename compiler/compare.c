@@ -89,8 +89,9 @@ static int take_schedules(Comparison *c, const char *list)
     int count = 0;
     if (!list || strcmp(list, "all") == 0) {
         int all = schedule_count + c->p->written_count;
-        for (; count < all && count < MAX_VALUES; count++)
-            c->schedules[count] = known_schedule(c->p, count)->name;
+        for (int i = 0; i < all && count < MAX_VALUES; i++)
+            if (!known_schedule(c->p, i)->searches)
+                c->schedules[count++] = known_schedule(c->p, i)->name;
         return count;
     }
     for (const char *at = list; count < MAX_VALUES;) {

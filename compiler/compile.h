@@ -331,6 +331,7 @@ struct Schedule {               // one file in schedules/ defines one
     Placement placement;        // where its chunks lie ...
     bool any_placement;         // ... unless the file says otherwise
     bool even_stages;           // needs an even number of ranks
+    bool searches;              // for seconds: `all` schedules are the others
     int (*least_micros)(int stages);                        // with fewer the list of so many is cut; NULL: any
     const char *option[4];      // names of its own numbers, e.g. "group"
     double fallback[4];         // their defaults

@@ -476,7 +476,7 @@ static void other_schedules(Explanation *e, const Gap *gap, Trials *t)
 {
     for (int i = 0; i < schedule_count + e->p->written_count; i++) {
         const Schedule *other = known_schedule(e->p, i);
-        if (other == e->p->set.schedule ||
+        if (other == e->p->set.schedule || other->searches ||
             !schedule_takes(other, e->p->set.placement, e->p->ranks,
                             (int)e->p->set.virtuals.value))
             continue;

@@ -91,11 +91,11 @@ static int other_plans(Program *p, const char *list, Program **others)
     int count = 0;
     int schedules = schedule_count + p->written_count;
     for (int i = 0; list && i < schedules && count < MOST_OTHERS; i++) {
-        const char *name = known_schedule(p, i)->name;
-        if (known_schedule(p, i) == p->set.schedule ||
-            (!all && !names(list, name)))
+        const Schedule *s = known_schedule(p, i);
+        if (s == p->set.schedule || (all && s->searches) ||
+            (!all && !names(list, s->name)))
             continue;
-        const char *setting = text_format(p->arena, "schedule=%s", name);
+        const char *setting = text_format(p->arena, "schedule=%s", s->name);
         Replan other = replan(p, &setting, 1);
         if (!other.refused_by)
             others[count++] = other.p;

@@ -23,6 +23,7 @@ const Schedule schedule_auto = {
     .fallback = {0, 0, 1, 1},
     .most = {1000000000000000, 1, 1000000000, 1000},
     .any_placement = true,
+    .searches = true,
     .chapter_bubble = "none where all is hidden",
     .bubble = bubble,
     .orders = search_plan,

@@ -23,16 +23,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TRIES = 24, EXACT = 60000 };  // of a limit; partial orders of an effort
-static const double SHORT = 0.05;    // of a search that only finds a limit
-static const double EFFORT = 0.25;   // of a search, where the option is 1
+enum { TRIES = 20, HALVINGS = 5, EXACT = 60000 };  // of a limit; partial orders
+static const double SHORT = 0.05;   // of a search that only finds a limit
+static const double EFFORT = 0.25;  // of a search, where the option is 1
 
 typedef struct Plan {
     Program *p;
     Problem q;
-    double *limit;     // [rank] floats that the search may count
-    double *overhead;  // [rank] floats of the arena that it does not count
-    double memory;     // floats of a whole arena; INFINITY: no limit
+    double *limit;  // [rank] floats that the search may count
+    double *over;   // [rank] floats of its arena that do not fit
+    double memory;  // floats of a whole arena; INFINITY: no limit
     Order *best;
     Result result;
     double bound;
@@ -107,9 +107,9 @@ static double *room_of(const Plan *n)
     return arena_take(n->p->arena, sizeof(double) * (size_t)n->q.chunks);
 }
 
-/* The search takes it that W never needs more than I. Where it does, memory can
- * be counted too low, which is right for a W behind its I, or too high, which is
- * right for one that waits. */
+/* The search is best where W never needs more than I. Where it does, memory can
+ * also be counted too low, which is right for a W behind its I, or too high,
+ * which is right for one that waits. */
 static bool needs_more_for_weights(const Plan *n)
 {
     for (int c = 0; c < n->q.chunks; c++)
@@ -279,7 +279,8 @@ static void search_once(Plan *n, double effort, bool last)
         found = search_orders(&n->q, &search, n->best, &n->result);
     if (!found)
         n->best[0].count = 0;
-    if (last && is_small(n) && !(found && search.optimal))
+    if (last && is_small(n) && !(found && search.optimal) &&
+        !needs_more_for_weights(n))
         found |= search_exactly(n, effort, &proved);
     if (!found)
         n->result = (Result){INFINITY, INFINITY, 0};
@@ -334,51 +335,75 @@ static void progress(const Plan *n, const char *stage)
     fflush(out);
 }
 
-/* The memory model leaves out buffers of messages, and that blocks of different
- * sizes do not pack: what an order's arena is too large by is taken off the
- * rank's limit, until one fits. Short searches first, a long one at the end. */
-static void search_within(Plan *n, double effort)
+/* Searches within the limits. True: the order fits as a whole; else `over` is
+ * what its arenas are too large by. */
+static bool try_limits(Plan *n, double effort, bool last)
 {
-    double share = isinf(n->memory) ? 1 : SHORT;
-    for (int i = 0; i < TRIES; i++) {
-        for (int r = 0; r < n->q.ranks; r++)
-            n->limit[r] = n->memory - n->overhead[r];
-        progress(n, share < 1 ? "what fits" : "the best that fits");
-        search_once(n, share * effort, share == 1);
-        if (isinf(n->result.makespan))
-            return;
-        n->p->order = arena_take(n->p->arena,
-                                 sizeof(List) * (size_t)n->q.ranks);
-        use_orders(n->p, n->best);
+    Program *p = n->p;
+    progress(n, last ? "the best that fits" : "what fits");
+    search_once(n, effort, last);
+    if (isinf(n->result.makespan))
+        return false;
+    p->order = arena_take(p->arena, sizeof(List) * (size_t)n->q.ranks);
+    use_orders(p, n->best);
+    keep_if_better(n, try_order(n));
+    bool good = fits(n);
+    for (int r = 0; r < n->q.ranks; r++)
+        n->over[r] = fmax(0, (double)n->arena[r] - n->memory);
+    for (int more = 0; !fits(n) && more < 2; more++) {
+        make_whole(n);
         keep_if_better(n, try_order(n));
-        if (fits(n) && share == 1)
-            return;
-        if (fits(n))
-            share = 1;
-        for (int r = 0; r < n->q.ranks; r++)
-            n->overhead[r] += fmax(0, (double)n->arena[r] - n->memory);
-        for (int more = 0; !fits(n) && more < 2; more++) {
-            make_whole(n);
-            keep_if_better(n, try_order(n));
-        }
     }
+    return good;
 }
 
-/* Until the bound is reached. */
+/* The memory model leaves out buffers of messages, and that blocks of different
+ * sizes do not pack. So what an order's arena is too large by is taken off the
+ * rank's limit until one fits; from there half the way back up, and so on. Short
+ * searches find the limit, a long one the order. */
+static void search_within(Plan *n, double effort)
+{
+    size_t bytes = sizeof(double) * (size_t)n->q.ranks;
+    double *low = arena_take(n->p->arena, bytes),
+           *high = arena_take(n->p->arena, bytes);
+    int below = 0, above = 0;
+    for (int i = 0; i < TRIES && below < HALVINGS && !isinf(n->memory); i++) {
+        bool good = try_limits(n, SHORT * effort, false);
+        if (!good && isinf(n->result.makespan) && !below)
+            return;
+        memcpy(good ? low : high, n->limit, bytes);
+        below += good;
+        above += !good;
+        if (good && !above)
+            break;
+        for (int r = 0; r < n->q.ranks; r++)
+            n->limit[r] = below ? (low[r] + high[r]) / 2
+                                : n->limit[r] - n->over[r];
+    }
+    if (below)
+        memcpy(n->limit, low, bytes);
+    if (try_limits(n, effort, true) || isinf(n->memory))
+        return;
+    for (int r = 0; r < n->q.ranks; r++)
+        n->limit[r] -= n->over[r];
+    try_limits(n, effort, true);
+}
+
+/* With each way to count memory, until the bound is reached. */
 static void search_all(Plan *n, double effort)
 {
+    enum { LOW, AS_IT_IS, HIGH, WAYS };
     Problem q = n->q;
-    bool twice = needs_more_for_weights(n) && !isinf(n->memory);
-    for (int high = 0; high <= twice && n->value > n->bound * (1 + 1e-9);
-         high++) {
+    int ways = needs_more_for_weights(n) && !isinf(n->memory) ? WAYS : 1;
+    for (int way = 0; way < ways && n->value > n->bound * (1 + 1e-9); way++) {
         n->q = q;
-        if (high)
-            count_high(n, room_of(n));
-        else
+        if (way == LOW)
             count_low(n, room_of(n));
+        else if (way == HIGH)
+            count_high(n, room_of(n));
         for (int r = 0; r < q.ranks; r++)
-            n->overhead[r] = n->lasting[r];
-        search_within(n, twice ? effort / 2 : effort);
+            n->limit[r] = n->memory - n->lasting[r];
+        search_within(n, effort / ways);
     }
     n->q = q;
 }
@@ -462,7 +487,7 @@ static Plan start_plan(Program *p)
     n.memory = memory > 0 ? floor(memory / 4) : INFINITY;
     n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;
     n.q.limit = n.limit = arena_take(p->arena, sizeof *n.limit * ranks);
-    n.overhead = arena_take(p->arena, sizeof *n.overhead * ranks);
+    n.over = arena_take(p->arena, sizeof *n.over * ranks);
     n.lasting = arena_take(p->arena, sizeof *n.lasting * ranks);
     n.least = arena_take(p->arena, sizeof *n.least * ranks);
     n.arena = arena_take(p->arena, sizeof *n.arena * ranks);

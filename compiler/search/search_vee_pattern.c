@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERIOD = 6 };
+enum { PERIOD = 6, BOTH = 12000 };  // slots; entries of a whole order
 
 /* The slot of the first micro-batch's action: forth and back on a rank. */
 static int slot_of(VeePattern which, int ranks, int rank, int kind, bool back)
@@ -173,17 +173,40 @@ static void build_pattern(const Problem *q, VeePattern which, Order *orders)
     free(silent.numbers);
 }
 
+/* Built for few micro-batches, then stretched. */
+static bool stretch_pattern(const Problem *q, VeePattern which, int few,
+                            Order *orders)
+{
+    Problem shorter = *q;
+    shorter.microbatches = few;
+    build_pattern(&shorter, which, orders);
+    Order *from = orders_copy(&shorter, orders);
+    bool good = vee_stretch(&shorter, from, q->microbatches, orders);
+    orders_free(from);
+    return good;
+}
+
+/* Many micro-batches are stretched from few, which is much faster; where there
+ * is time for both, the better one is taken. */
 void vee_pattern(const Problem *q, VeePattern which, Order *orders)
 {
-    Problem few = *q;
-    few.microbatches = 4 * q->ranks;
-    if (q->microbatches > few.microbatches) {
-        build_pattern(&few, which, orders);
-        Order *from = orders_copy(&few, orders);
-        bool good = vee_stretch(&few, from, q->microbatches, orders);
-        orders_free(from);
-        if (good)
-            return;
+    int few = 4 * q->ranks;
+    double entries = 6.0 * q->ranks * q->microbatches;
+    if (q->microbatches <= few || !stretch_pattern(q, which, few, orders)) {
+        build_pattern(q, which, orders);
+        return;
     }
+    if (entries > BOTH)
+        return;
+    Order *stretched = orders_copy(q, orders);
+    Result a, b;
     build_pattern(q, which, orders);
+    order_result(q, orders, &a, NULL);
+    order_result(q, stretched, &b, NULL);
+    bool span = q->metric == METRIC_SPAN;
+    if (span ? b.span < a.span : b.makespan < a.makespan)
+        for (int r = 0; r < q->ranks; r++)
+            memcpy(orders[r].at, stretched[r].at,
+                   (size_t)orders[r].count * sizeof *orders[r].at);
+    orders_free(stretched);
 }
