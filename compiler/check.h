@@ -5,6 +5,7 @@
  *     check_op.c        calls of ops: arguments, shapes, parameters
  *     check_number.c    the value of a constant expression
  *     check_schedule.c  schedule blocks: names, actions, marks
+ *     check_times.c     times of actions
  *     check_settings.c  lets and the blocks pipeline, train and cluster */
 #ifndef CHECK_H
 #define CHECK_H
@@ -32,6 +33,10 @@ void unknown_number(Program *p, const Node *at, const char *const *own,
                     int own_count);
 /* Reports a name like 10xs. */
 bool is_wrong_number(Program *p, const Node *at);
+
+/* One of forward, backward, input and weight. */
+void set_times(Program *p, int which, Span at, const Node *value);
+void check_times(Program *p);
 
 bool check_lets(Program *p);  // false: there are too many
 

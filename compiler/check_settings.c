@@ -413,8 +413,16 @@ static void set_placement(Program *p, Span at, const Node *value)
 static const struct {
     const char *block, *key;
 } word_keys[] = {
-    {"pipeline", "schedule"}, {"pipeline", "split"}, {"train", "data"},
-    {"train", "optimizer"},   {"train", "dtype"},    {"pipeline", "placement"},
+    {"pipeline", "schedule"},
+    {"pipeline", "split"},
+    {"train", "data"},
+    {"train", "optimizer"},
+    {"train", "dtype"},
+    {"pipeline", "placement"},
+    {"cluster", "forward"},
+    {"cluster", "backward"},
+    {"cluster", "input_gradient"},
+    {"cluster", "weight_gradient"},
 };
 enum {
     WORD_KEYS = sizeof word_keys / sizeof *word_keys,
@@ -478,7 +486,11 @@ static void needs_value(Program *p, int key, Span at)
         "data bytes \"corpus.txt\"",
         "optimizer adamw(lr = 3e-4)",
         "dtype f32",
-        "placement vee"};
+        "placement vee",
+        "forward [18ms 17ms]",
+        "backward 40ms",
+        "input 18ms",
+        "weight 22ms"};
     error_at(p, at, "`%s` needs a value", key_name(key));
     if (key >= NUMBER_KEYS)
         help(p, "%s", examples[key - NUMBER_KEYS]);
@@ -557,7 +569,8 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
     case 2: return set_data(p, at, value);
     case 3: set_optimizer(p, value); break;
     case 4: set_dtype(p, at, value); break;
-    default: set_placement(p, at, value);
+    case 5: set_placement(p, at, value); break;
+    default: set_times(p, key - NUMBER_KEYS - 6, at, value);
     }
     return value->next;
 }
@@ -725,5 +738,6 @@ void check_settings(Program *p)
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_placement(p);
+    check_times(p);
     check_deferred(p);
 }

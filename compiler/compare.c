@@ -270,7 +270,7 @@ static bool compares(const Comparison *c, const char *name)
 
 static bool has_costs(const Program *p)
 {
-    return p->set.has_cluster && p->set.flops.value > 0;
+    return has_seconds(p);
 }
 
 static void find_crossovers(Comparison *c)
@@ -411,7 +411,7 @@ static void print_table(const Comparison *c, FILE *out)
     fprintf(out, "%s: %d layers, micro-batches of %d; times %s\n\n", c->p->name,
             c->p->layer_count, (int)c->p->set.rows.value,
             has_costs(c->p)
-                ? "in ms, by the cluster's flops, link and latency"
+                ? text_format(c->p->arena, "in ms, %s", cost_source(c->p))
                 : "in forwards of the whole model (every chunk alike, F 1, B "
                   "2, messages 0)");
     fprintf(out,

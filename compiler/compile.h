@@ -134,6 +134,12 @@ typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } D
 typedef enum { DTYPE_F32, DTYPE_BF16 } Dtype;      // of activations and of what kernels read
 typedef enum { OPTIMIZER_SGD, OPTIMIZER_ADAMW } OptimizerKind;
 
+typedef struct Given {          // times that the file gives for a kind of action, s
+    double *time;               // one for each chunk of a copy, or one for all
+    int count;
+    Span at;
+} Given;
+
 typedef struct Settings {
     Number stages, virtuals, microbatches, rows;            // P, v, M, rows of one micro-batch
     const Schedule *schedule;
@@ -158,6 +164,7 @@ typedef struct Settings {
     Span deferred_at;
     bool has_cluster;
     Number flops, memory, link, latency;                    // 1/s, bytes, bytes/s, s; 0: unlimited or none
+    Given given[4];                                         // [F B I W]; without F none is there
 } Settings;
 
 typedef enum {
@@ -217,6 +224,7 @@ typedef struct Let {
 bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
 void check_placement(Program *p);                           // of the schedule: placement, virtual, stages
+bool given_times_fit(Program *p);                           // one for each chunk
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Node *at, double *value);
 /* The same for a whole number from least to most; `what` names it in the
@@ -392,6 +400,8 @@ void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
 Cost cluster_cost(Program *p);                              // from the `cluster` block
+bool has_seconds(const Program *p);                         // does that give times
+const char *cost_source(const Program *p);                  // "by the cluster's flops, link and latency"
 void choose_cost(Program *p);                               // one of them -> cost, unless it is there
 /* Most forwards of one rank whose backward has not ended, in chunks. */
 int peak_copies(const Program *p, int rank);

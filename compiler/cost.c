@@ -2,8 +2,8 @@
  * has found.
  *
  * Two models. Unit: F = I = W = 1 per chunk, B = 2, messages take no time; the
- * one of textbooks. Cluster: operations over flops, latency + bytes / link for
- * a message; messages are pure latency, they overlap with compute and with each
+ * one of textbooks. Cluster: operations over flops, or the times that the file
+ * gives; latency + bytes / link for a message; messages are pure latency, they overlap with compute and with each
  * other. */
 #include "compile.h"
 
@@ -29,19 +29,50 @@ Cost unit_cost(Program *p)
     return cost;
 }
 
+static double given_time(const Program *p, ActionKind kind, int c)
+{
+    const Given *given = &p->set.given[kind];
+    return given->count > 1 ? given->time[c % p->copy_chunks] : given->time[0];
+}
+
+/* A whole backward is shared out by the operations of its two parts; the parts
+ * together make a whole one. */
+static void take_given(Program *p, Cost *cost, int c)
+{
+    const Given *given = p->set.given;
+    const Chunk *chunk = &p->chunks[c];
+    bool parts = given[ACT_I].count > 0;
+    double whole = given[ACT_B].count ? given_time(p, ACT_B, c) : 0;
+    double work = chunk->work[ENTRY_INPUT] + chunk->work[ENTRY_WEIGHT];
+    double share = work > 0 ? chunk->work[ENTRY_INPUT] / work : 0.5;
+    double input = parts ? given_time(p, ACT_I, c) : whole * share;
+    double weight = parts ? given_time(p, ACT_W, c) : whole - input;
+    cost->compute[ACT_F][c] = given_time(p, ACT_F, c);
+    cost->compute[ACT_I][c] = input;
+    cost->compute[ACT_W][c] = weight;
+    cost->compute[ACT_B][c] = given[ACT_B].count ? whole : input + weight;
+}
+
+static void count_operations(Program *p, Cost *cost, int c)
+{
+    const Chunk *chunk = &p->chunks[c];
+    double flops = p->set.flops.value;
+    cost->compute[ACT_F][c] = chunk->work[ENTRY_FORWARD] / flops;
+    cost->compute[ACT_I][c] = chunk->work[ENTRY_INPUT] / flops;
+    cost->compute[ACT_W][c] = chunk->work[ENTRY_WEIGHT] / flops;
+    cost->compute[ACT_B][c] = cost->compute[ACT_I][c] + cost->compute[ACT_W][c];
+}
+
 Cost cluster_cost(Program *p)
 {
     Cost cost = empty_cost(p);
-    double flops = p->set.flops.value;
     cost.unit = false;
     for (int c = 0; c < p->chunk_count; c++) {
-        const Chunk *chunk = &p->chunks[c];
-        cost.compute[ACT_F][c] = chunk->work[ENTRY_FORWARD] / flops;
-        cost.compute[ACT_I][c] = chunk->work[ENTRY_INPUT] / flops;
-        cost.compute[ACT_W][c] = chunk->work[ENTRY_WEIGHT] / flops;
-        cost.compute[ACT_B][c] = cost.compute[ACT_I][c] +
-                                 cost.compute[ACT_W][c];
-        double bytes = 4.0 * (double)p->tensors[chunk->x].floats;
+        double bytes = 4.0 * (double)p->tensors[p->chunks[c].x].floats;
+        if (p->set.given[ACT_F].count)
+            take_given(p, &cost, c);
+        else
+            count_operations(p, &cost, c);
         cost.message[c] = p->set.latency.value +
                           (p->set.link.value > 0 ? bytes / p->set.link.value
                                                  : 0);
@@ -49,12 +80,24 @@ Cost cluster_cost(Program *p)
     return cost;
 }
 
+bool has_seconds(const Program *p)
+{
+    return p->set.has_cluster &&
+           (p->set.flops.value > 0 || p->set.given[ACT_F].count);
+}
+
+const char *cost_source(const Program *p)
+{
+    return p->set.given[ACT_F].count
+               ? "by the cluster's times, link and latency"
+               : "by the cluster's flops, link and latency";
+}
+
 void choose_cost(Program *p)
 {
     if (p->cost.message)  // a caller may bring costs of its own
         return;
-    p->cost = p->set.has_cluster && p->set.flops.value > 0 ? cluster_cost(p)
-                                                           : unit_cost(p);
+    p->cost = has_seconds(p) ? cluster_cost(p) : unit_cost(p);
 }
 
 int peak_copies(const Program *p, int rank)

@@ -93,7 +93,7 @@ static void bubble_lines(Program *p, FILE *out)
         own += span_time(p, r) > 0 ? 1 - busy_time(p, r) / span_time(p, r) : 0;
     fprintf(out, "makespan %s, %s\n", time_text(p, p->makespan),
             p->cost.unit ? "in forwards of one chunk (F 1, B 2, messages 0)"
-                         : "by the cluster's flops, link and latency");
+                         : cost_source(p));
     fprintf(out, "bubble by the textbook, %s: %.2f %%\n",
             p->set.schedule->chapter_bubble,
             100 * p->set.schedule->bubble(stages, microbatches, virtuals));

@@ -323,15 +323,27 @@ bool measured(Program *p, const char *path)
 
 /* ---- the copy that is drawn ---- */
 
+/* How often a chunk runs each kind of action. */
+static void count_actions(Program *p, int *ran[4])
+{
+    for (int kind = 0; kind < 4; kind++)
+        ran[kind] = arena_take(p->arena, sizeof(int) * (size_t)p->chunk_count);
+    for (int rank = 0; rank < p->ranks; rank++)
+        for (int i = 0; i < p->lists[rank].count; i++)
+            if (p->lists[rank].at[i].kind <= ACT_W)
+                ran[p->lists[rank].at[i].kind][p->lists[rank].at[i].chunk]++;
+}
+
 /* Mean lengths per chunk, and the quickest message over each boundary. */
 static Cost measured_cost(Program *p, const Picture *k)
 {
     Cost cost = {.unit = false};
     size_t chunks = (size_t)p->chunk_count;
-    double microbatches = p->set.microbatches.value;
     for (int kind = 0; kind < 4; kind++)
         cost.compute[kind] = arena_take(p->arena, sizeof(double) * chunks);
     cost.message = arena_take(p->arena, sizeof(double) * chunks);
+    int *ran[4];
+    count_actions(p, ran);
     for (int rank = 0; rank < p->ranks; rank++) {
         for (int i = 0; i < p->lists[rank].count; i++) {
             Action a = p->lists[rank].at[i];
@@ -339,7 +351,7 @@ static Cost measured_cost(Program *p, const Picture *k)
             if (a.kind <= ACT_W)
                 cost.compute[a.kind][a.chunk] += (end -
                                                   p->measured[rank].start[i]) /
-                                                 microbatches;
+                                                 ran[a.kind][a.chunk];
             if (a.kind != ACT_RECV_F && a.kind != ACT_RECV_B)
                 continue;
             Place send = other_end(k, (Place){rank, i});
@@ -366,6 +378,7 @@ static Program *measured_plan(Program *p)
     copy->makespan = p->measured_makespan;
     copy->cost = measured_cost(p, &k);
     copy->set.has_cluster = false;
+    copy->set.given[ACT_F].count = 0;
     return copy;
 }
 
@@ -485,6 +498,31 @@ static const char *makespan_text(Program *p)
                : text_format(p->arena, "%.4g ms", 1e3 * p->makespan);
 }
 
+/* What was measured, as a `cluster` block that plans with it. Mean times of the
+ * step. */
+static void print_times(Program *p, FILE *out)
+{
+    static const char *const keys[] = {"forward", "backward", "input_gradient",
+                                       "weight_gradient"};
+    Picture k = picture_of(p);
+    Cost cost = measured_cost(p, &k);
+    if (p->copies > 1)
+        return;
+    fputs("\nto plan with these times:\ncluster {", out);
+    for (int kind = 0; kind <= ACT_W; kind++) {
+        bool used = true;
+        for (int c = 0; c < p->chunk_count; c++)
+            used &= cost.compute[kind][c] > 0;
+        if (!used)
+            continue;
+        fprintf(out, "  %s [", keys[kind]);
+        for (int c = 0; c < p->chunk_count; c++)
+            fprintf(out, "%s%.6gms", c ? " " : "", 1e3 * cost.compute[kind][c]);
+        fputc(']', out);
+    }
+    fputs("  }\n", out);
+}
+
 void inspect_measured(Program *p, FILE *out, bool colour, bool all)
 {
     Picture k = picture_of(p);
@@ -504,6 +542,7 @@ void inspect_measured(Program *p, FILE *out, bool colour, bool all)
             100 * bubble_of(p), 100 * bubble_of(measured_plan(p)),
             100 * p->measured_bubble);
     print_differences(p, out);
+    print_times(p, out);
 }
 
 /* ---- pictures ---- */

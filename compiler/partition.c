@@ -178,6 +178,8 @@ bool partition(Program *p)
     if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
         (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
+    if (!given_times_fit(p))
+        return false;
     const int *sizes = chunk_sizes(p);
     if (p->copies > 1)
         copy_model(p);

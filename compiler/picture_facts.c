@@ -384,8 +384,10 @@ const char *cost_line(const Picture *k)
                            : "0");
     if (p->cost.unit || !s->has_cluster)
         return text;
-    text = text_format(p->arena, "%s; by %.4g Tflop/s", text,
-                       s->flops.value / 1e12);
+    text = s->given[ACT_F].count
+               ? text_format(p->arena, "%s; by the times of the file", text)
+               : text_format(p->arena, "%s; by %.4g Tflop/s", text,
+                             s->flops.value / 1e12);
     if (s->link.value > 0)
         text = text_format(p->arena, "%s, a link of %.4g GB/s", text,
                            s->link.value / 1e9);

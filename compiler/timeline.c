@@ -149,6 +149,7 @@ void timeline(Program *p, FILE *out, const char *margin, int marked,
                 margin);
     else
         fprintf(out,
-                "%s  one column: %.4g ms by the cluster's flops and link\n",
-                margin, 1e3 * g.unit);
+                "%s  one column: %.4g ms by the cluster's %s and link\n",
+                margin, 1e3 * g.unit,
+                p->set.given[ACT_F].count ? "times" : "flops");
 }
