@@ -99,8 +99,12 @@ verdict no-cuda $?
 "$pipec" inspect "$model" --measured x.trace >text 2>log && cp text log && grep -q '^planned$' text &&
     grep -q '^measured: step [2-5], the median of 4$' text && [ "$(grep -c '^  rank 0  |' text)" -ge 2 ] &&
     grep -q 'bubble of the makespan: planned .*measured' text &&
-    [ "$(sed -n '/^rank  action/,$p' text | wc -l)" = 6 ]
+    [ "$(sed -n '/^rank  action/,/^$/p' text | wc -l)" = 7 ]
 verdict measured-text $?
+# What was measured, as costs of a plan.
+grep -v '^cluster' "$model" >again.pipe && grep '^cluster {' text >>again.pipe &&
+    "$pipec" inspect again.pipe >again 2>log && grep -q "by the cluster's times, link and latency" again
+verdict measured-costs $?
 for suffix in html svg json txt; do
     "$pipec" inspect "$model" --measured x.trace -o "m.$suffix" >log 2>&1 && grep -q measured "m.$suffix"
     verdict "measured-$suffix" $?
