@@ -6,7 +6,7 @@
  *
  * Rank r warms up with min(P - 1 - r, M) forwards, then alternates, then
  * drains. */
-#include "order.h"
+#include "1f1b.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
@@ -14,11 +14,11 @@ static double bubble(int stages, int microbatches, int virtuals)
     return (stages - 1.0) / (microbatches + stages - 1.0);
 }
 
-static void order(Program *p, int rank)
+void alternate_after(Program *p, int rank, int warmup)
 {
     int microbatches = (int)p->set.microbatches.value;
-    int warmup = p->ranks - 1 - rank < microbatches ? p->ranks - 1 - rank
-                                                    : microbatches;
+    if (warmup > microbatches)
+        warmup = microbatches;
     for (int m = 0; m < warmup; m++)
         forward(p, rank, rank, m);
     begin_steady(p, rank);
@@ -29,6 +29,11 @@ static void order(Program *p, int rank)
     begin_cooldown(p, rank);
     for (int m = microbatches - warmup; m < microbatches; m++)
         backward(p, rank, rank, m);
+}
+
+static void order(Program *p, int rank)
+{
+    alternate_after(p, rank, p->ranks - 1 - rank);
 }
 
 const Schedule schedule_1f1b = {

@@ -7,7 +7,7 @@
  *
  * Rank r warms up with 2 (P - 1 - r) forwards, twice those of 1f1b: a message
  * of up to half an action costs nothing, for that many more activations. */
-#include "order.h"
+#include "1f1b.h"
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
@@ -17,20 +17,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 
 static void order(Program *p, int rank)
 {
-    int microbatches = (int)p->set.microbatches.value;
-    int warmup = 2 * (p->ranks - 1 - rank);
-    if (warmup > microbatches)
-        warmup = microbatches;
-    for (int m = 0; m < warmup; m++)
-        forward(p, rank, rank, m);
-    begin_steady(p, rank);
-    for (int m = warmup; m < microbatches; m++) {
-        forward(p, rank, rank, m);
-        backward(p, rank, rank, m - warmup);
-    }
-    begin_cooldown(p, rank);
-    for (int m = microbatches - warmup; m < microbatches; m++)
-        backward(p, rank, rank, m);
+    alternate_after(p, rank, 2 * (p->ranks - 1 - rank));
 }
 
 const Schedule schedule_eager = {

@@ -6,9 +6,6 @@
  * together (search_vee_pattern.c). Made for F = I = W: idle 3P - 7 for even P >= 4
  * and large M, peak P + 2 chunks of the 2P of 1f1b. */
 #include "search_problem.h"
-#include "search_vee.h"
-
-#include <math.h>
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
@@ -19,11 +16,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 
 static bool plan_orders(Program *p)
 {
-    Problem q = problem_in_chunks(p, INFINITY);
-    Order *orders = take_orders(p, &q);
-    vee_pattern(&q, VEE_HALF, orders);
-    use_orders(p, orders);
-    return true;
+    return pattern_orders(p, VEE_HALF);
 }
 
 const Schedule schedule_vhalf = {

@@ -4,9 +4,6 @@
  * 3 divides P, else 0). Made for F = I = W: idle 4P - 5 (4P - 7 if 3 divides P)
  * for large M, peak 2 floor((P + 4) / 3) chunks of the 2P of 1f1b. */
 #include "search_problem.h"
-#include "search_vee.h"
-
-#include <math.h>
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
@@ -17,11 +14,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 
 static bool plan_orders(Program *p)
 {
-    Problem q = problem_in_chunks(p, INFINITY);
-    Order *orders = take_orders(p, &q);
-    vee_pattern(&q, VEE_MIN, orders);
-    use_orders(p, orders);
-    return true;
+    return pattern_orders(p, VEE_MIN);
 }
 
 const Schedule schedule_vmin = {

@@ -13,10 +13,10 @@ typedef struct Run {
     const Problem *q;
     const Order *orders;
     double *const *start;
-    double *end[SEARCH_KINDS];      // [chunk * microbatches + micro]
-    int *done[SEARCH_KINDS];        // [chunk]
-    int *next;                      // [rank] entry
-    double *clock, *first;          // [rank]
+    double *end[SEARCH_KINDS];  // [chunk * microbatches + micro]
+    int *done[SEARCH_KINDS];    // [chunk]
+    int *next;                  // [rank] entry
+    double *clock, *first;      // [rank]
 } Run;
 
 /* When the input of an entry is there; -1: it is not yet known. */
@@ -70,9 +70,7 @@ static double peak_share(const Problem *q, const Order *order, int rank)
     for (int i = 0; i < order->count; i++) {
         int kind = order->at[i] % SEARCH_KINDS,
             chunk = order->at[i] / SEARCH_KINDS;
-        held += kind == SEARCH_F   ? q->held[chunk]
-                : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
-                                   : -q->kept[chunk];
+        held += action_growth(q, kind, chunk);
         most = held > most ? held : most;
     }
     return isinf(q->limit[rank]) ? 0 : most / q->limit[rank];

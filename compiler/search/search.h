@@ -48,6 +48,21 @@ typedef struct Result {
     double peak;                            // the largest share of its limit that any rank holds; 0 without limits
 } Result;
 
+/* What an action adds to what its rank holds. */
+static inline double action_growth(const Problem *q, int kind, int chunk)
+{
+    return kind == SEARCH_F   ? q->held[chunk]
+           : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
+                              : -q->kept[chunk];
+}
+
+/* Dice of a search: the same seed, the same rolls; from 0 to below 1. */
+static inline double roll(unsigned long long *dice)
+{
+    *dice = *dice * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*dice >> 11) / 9007199254740992.0;
+}
+
 /* The earliest times of orders[rank]. False: the orders wait for one another.
  * `start`, when not NULL, gets the begin of every entry: [rank][index]. */
 bool order_result(const Problem *q, const Order *orders, Result *result, double *const *start);

@@ -58,13 +58,6 @@ static double *end_of(const Tree *t, int kind, int chunk, int micro)
     return &t->end[kind][chunk * t->q->microbatches + micro];
 }
 
-static double growth(const Problem *q, int kind, int chunk)
-{
-    return kind == SEARCH_F   ? q->held[chunk]
-           : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
-                              : -q->kept[chunk];
-}
-
 /* When the chunk's next action of this kind can begin; -1: not known, or none
  * is left, or it has no room. */
 static double begin_of(const Tree *t, int kind, int chunk)
@@ -74,7 +67,7 @@ static double begin_of(const Tree *t, int kind, int chunk)
         from = kind == SEARCH_F ? chunk - 1 : chunk + 1;
     if (micro == q->microbatches ||
         (kind != SEARCH_F && placed(t, kind - 1, chunk) <= micro) ||
-        t->memory[r] + growth(q, kind, chunk) > q->limit[r] * (1 + 1e-9))
+        t->memory[r] + action_growth(q, kind, chunk) > q->limit[r] * (1 + 1e-9))
         return -1;
     if (kind == SEARCH_W || from < 0 || from == q->chunks)
         return t->clock[r];
@@ -258,7 +251,7 @@ static void follow(Tree *t, Choice c)
     if (order->count == 0)
         t->first[r] = c.begin;
     order->at[order->count++] = (short)c.entry;
-    t->memory[r] += growth(q, kind, chunk);
+    t->memory[r] += action_growth(q, kind, chunk);
     t->work[r] -= q->time[kind][chunk];
     t->last = c.begin;
     t->left--;

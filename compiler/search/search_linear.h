@@ -32,12 +32,4 @@ bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm, Or
 long long improve_orders(const Problem *q, Order *orders, double target, double heat, int seed,
                          long long budget);
 
-/* What an action adds to the memory of its rank. */
-static inline double action_growth(const Problem *q, int kind, int r)
-{
-    return kind == SEARCH_F   ? q->held[r]
-           : kind == SEARCH_I ? q->kept[r] - q->held[r]
-                              : -q->kept[r];
-}
-
 #endif

@@ -4,6 +4,8 @@
 #include "search_problem.h"
 #include "written.h"
 
+#include <math.h>
+
 static int *ranks_of_chunks(Program *p)
 {
     int *rank = arena_take(p->arena, sizeof *rank * (size_t)p->chunk_count);
@@ -107,4 +109,13 @@ void use_if_shorter(Program *p, const Problem *q, const Order *orders)
     bool known = order_result(q, before, &old, NULL);
     if (!known || new.makespan < old.makespan *(1 - 1e-9))
         use_orders(p, orders);
+}
+
+bool pattern_orders(Program *p, VeePattern which)
+{
+    Problem q = problem_in_chunks(p, INFINITY);
+    Order *orders = take_orders(p, &q);
+    vee_pattern(&q, which, orders);
+    use_orders(p, orders);
+    return true;
 }

@@ -42,15 +42,9 @@ typedef struct VeeSearch {
     unsigned long long dice;
 } VeeSearch;
 
-static double roll(VeeSearch *x)
-{
-    x->dice = x->dice * 6364136223846793005u + 1442695040888963407u;
-    return (double)(x->dice >> 11) / 9007199254740992.0;
-}
-
 static int roll_below(VeeSearch *x, int below)
 {
-    return (int)(roll(x) * below);
+    return (int)(roll(&x->dice) * below);
 }
 
 static void *room(size_t count, size_t size)
@@ -193,10 +187,10 @@ static double *number_of(VeeRule *rule, int number)
 static VeeRule step_from(VeeSearch *x, VeeRule rule)
 {
     int changes = 1 + roll_below(x, 4);
-    double scale = roll(x) < 0.3 ? 2 : 0.4;
+    double scale = roll(&x->dice) < 0.3 ? 2 : 0.4;
     for (; changes > 0; changes--) {
         int number = roll_below(x, NUMBERS);
-        double step = (roll(x) - roll(x)) * scale;
+        double step = (roll(&x->dice) - roll(&x->dice)) * scale;
         *number_of(&rule, number) += number < 13 ? step : 0.3 * step;
     }
     rule.share = fmax(0, rule.share);

@@ -51,23 +51,16 @@ typedef struct Anneal {
     int logged;
     Shift *run;  // of the move under way
     int shifts;
-    int *low;            // [rank] the first index that it changes
-    double from;         // and when the first of these began
-    double least;        // idle time that is not rounding
-    double mean_weight;  // of the sum of idle times
-    double timed;        // entries, so far
+    int *low;      // [rank] the first index that it changes
+    double from;   // and when the first of these began
+    double least;  // idle time that is not rounding
+    double timed;  // entries, so far
     unsigned long long dice;
 } Anneal;
 
-static double roll(Anneal *x)
-{
-    x->dice = x->dice * 6364136223846793005u + 1442695040888963407u;
-    return (double)(x->dice >> 11) / 9007199254740992.0;
-}
-
 static int roll_below(Anneal *x, int below)
 {
-    return (int)(roll(x) * below);
+    return (int)(roll(&x->dice) * below);
 }
 
 static double begin_of(const Event *n)
@@ -107,7 +100,7 @@ static void rewind_rank(Anneal *x, int rank, int index)
 }
 
 /* Times a rank until it lacks an input. False: the cost exceeds `most`. */
-static bool time_rank(Anneal *x, int rank, double *total, double most)
+static bool time_rank(Anneal *x, int rank, double most)
 {
     const int *order = x->order + rank * x->row;
     bool span = x->q->metric == METRIC_SPAN;
@@ -125,8 +118,7 @@ static bool time_rank(Anneal *x, int rank, double *total, double most)
                 clock += wait;
                 if (i > 0 || !span) {
                     idle += wait;
-                    *total += wait;
-                    if (x->work[rank] + idle + x->mean_weight * *total > most)
+                    if (x->work[rank] + idle > most)
                         return false;
                 }
             }
@@ -147,11 +139,10 @@ static bool time_rank(Anneal *x, int rank, double *total, double most)
 static double retime(Anneal *x, double most)
 {
     int ranks = x->q->ranks, head = 0, count = ranks;
-    double total = 0, worst = 0;
+    double worst = 0;
     x->logged = 0;
     for (int r = 0; r < ranks; r++) {
         rewind_rank(x, r, index_at(x, r, x->low[r], x->from));
-        total += x->idle[r];
         x->queue[r] = r;
         x->queued[r] = true;
     }
@@ -159,7 +150,7 @@ static double retime(Anneal *x, double most)
         int r = x->queue[head], before = x->next[r];
         head = head + 1 == ranks ? 0 : head + 1;
         x->queued[r] = false;
-        if (!time_rank(x, r, &total, most))
+        if (!time_rank(x, r, most))
             return INFINITY;
         for (int s = r - 1; s <= r + 1; s += 2)
             if (x->next[r] > before && s >= 0 && s < ranks && !x->queued[s]) {
@@ -173,7 +164,6 @@ static double retime(Anneal *x, double most)
             return INFINITY;
         worst = fmax(worst, x->work[r] + x->idle[r]);
     }
-    worst += x->mean_weight * total;
     return worst > most ? INFINITY : worst;
 }
 
@@ -334,10 +324,10 @@ static int find_wait(Anneal *x, int rank)
 static Move hasten(Anneal *x, int event)
 {
     const Event *n = &x->events[event];
-    while (roll(x) < 0.8) {
+    while (roll(&x->dice) < 0.8) {
         int at = n->rank * x->row + n->place;
         if (n->place > 0 && wait_before(x, n->rank, n->place) <= x->least) {
-            if (roll(x) < 0.3)
+            if (roll(&x->dice) < 0.3)
                 break;
             n = &x->events[x->order[at - 1]];
         } else if (n->input >= 0)
@@ -350,21 +340,21 @@ static Move hasten(Anneal *x, int event)
 
 static Move propose(Anneal *x, int worst)
 {
-    int rank = roll(x) < 0.5 ? worst : roll_below(x, x->q->ranks);
-    int wait = roll(x) < 0.85 ? find_wait(x, rank) : -1;
+    int rank = roll(&x->dice) < 0.5 ? worst : roll_below(x, x->q->ranks);
+    int wait = roll(&x->dice) < 0.85 ? find_wait(x, rank) : -1;
     Move m;
     if (wait < 0) {
         int by = 1 + roll_below(x, 4);
         m = (Move){roll_below(x, x->q->ranks * x->row),
-                   roll(x) < 0.5 ? by : -by, 1, 1};
-    } else if (roll(x) < 0.4) {
+                   roll(&x->dice) < 0.5 ? by : -by, 1, 1};
+    } else if (roll(&x->dice) < 0.4) {
         int by = 1 + roll_below(x, 8);
         int index = wait + by < x->row ? wait + by : x->row - 1;
         m = (Move){x->order[rank * x->row + index], wait - index, 1, 1};
     } else
         m = hasten(x, x->events[x->order[rank * x->row + wait]].input);
-    m.length = roll(x) < 0.6 ? 1 : 1 << roll_below(x, 7);
-    if (roll(x) < 0.2) {
+    m.length = roll(&x->dice) < 0.6 ? 1 : 1 << roll_below(x, 7);
+    if (roll(&x->dice) < 0.2) {
         int before = x->events[m.event].rank;
         m.ranks = 1 + roll_below(x, x->q->ranks);
         before = roll_below(x, (before < m.ranks ? before : m.ranks) + 1);
@@ -430,9 +420,7 @@ static void take(Anneal *x, const Order *orders)
                 kind = orders[r].at[i] % SEARCH_KINDS;
             int code = (chunk >= q->ranks) * SEARCH_KINDS + kind;
             int event = (r * CODES + code) * q->microbatches + seen[code]++;
-            double step = kind == SEARCH_F   ? q->held[chunk]
-                          : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
-                                             : -q->kept[chunk];
+            double step = action_growth(q, kind, chunk);
             x->step[r * CODES + code] = step;
             x->order[r * x->row + i] = event;
             x->events[event].place = i;
@@ -471,7 +459,6 @@ static Anneal anneal_open(const Problem *q, int seed)
     x.low = x.queue + ranks;
     x.run = room(ranks * RUN, sizeof *x.run);
     x.queued = room(ranks, sizeof *x.queued);
-    x.mean_weight = 1 / q->ranks;
     return x;
 }
 
@@ -504,7 +491,7 @@ static void cool(Anneal *x, double budget, double hot, double cold,
         x->timed += 10;
         if (!apply(x, m))
             continue;
-        double most = cost - heat * log(roll(x) + 1e-300);
+        double most = cost - heat * log(roll(&x->dice) + 1e-300);
         double now = retime(x, most);
         if (isinf(now)) {
             untime(x);

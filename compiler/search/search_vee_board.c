@@ -53,9 +53,7 @@ void board_put(Board *x, int kind, int chunk)
     x->clock[rank] = begin + q->time[kind][chunk];
     x->end[kind][chunk * q->microbatches + x->done[kind][chunk]++] =
         x->clock[rank];
-    x->held[rank] += kind == SEARCH_F   ? q->held[chunk]
-                     : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
-                                        : -q->kept[chunk];
+    x->held[rank] += action_growth(q, kind, chunk);
     order->at[order->count++] = (short)(chunk * SEARCH_KINDS + kind);
 }
 

@@ -24,10 +24,7 @@ typedef struct Fill {
 
 static double memory_step(const Problem *q, int entry)
 {
-    int chunk = entry / SEARCH_KINDS, kind = entry % SEARCH_KINDS;
-    return kind == SEARCH_F   ? q->held[chunk]
-           : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
-                              : -q->kept[chunk];
+    return action_growth(q, entry % SEARCH_KINDS, entry / SEARCH_KINDS);
 }
 
 static bool measure(Fill *x)

@@ -74,8 +74,7 @@ static bool put_after_weights(Greedy *x, int rank, int kind, int chunk)
 {
     Board *b = &x->board;
     const Problem *q = b->q;
-    double more = kind == SEARCH_F ? q->held[chunk]
-                                   : q->kept[chunk] - q->held[chunk];
+    double more = action_growth(q, kind, chunk);
     double begin = board_arrival(b, kind, chunk);
     if (!make_room(b, rank, more) || isinf(begin))
         return false;

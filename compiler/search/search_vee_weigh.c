@@ -10,8 +10,7 @@ static bool step(Board *b, int rank, int entry, double patience)
     const Problem *q = b->q;
     int chunk = entry / SEARCH_KINDS, kind = entry % SEARCH_KINDS;
     double begin = board_arrival(b, kind, chunk);
-    double more = kind == SEARCH_F ? q->held[chunk]
-                                   : q->kept[chunk] - q->held[chunk];
+    double more = action_growth(q, kind, chunk);
     if (isinf(begin))
         return false;
     for (int w = board_weight(b, rank); w >= 0; w = board_weight(b, rank)) {

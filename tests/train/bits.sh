@@ -5,7 +5,7 @@
 pipec=$1/../../bin/pipec
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$2" || exit 1
-${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror "$here/bits.c" -o compare || exit 1
+. "$here/same"
 
 # train NAME OPTION...: losses in NAME.losses, weights in NAME.weights/
 train() {
@@ -15,17 +15,6 @@ train() {
         return
     echo "not ok $into: $(head -3 log | tr '\n' ' ')"
     return 1
-}
-
-same() {
-    if ! cmp -s "$1.losses" "$2.losses"; then
-        echo "not ok $2: losses differ from one rank"
-        diff "$1.losses" "$2.losses" | head -4
-    elif ! ./compare "$1.weights" "$2.weights" >log 2>&1; then
-        echo "not ok $2: $(head -1 log)"
-    else
-        echo "ok $2"
-    fi
 }
 
 for M in 1 3 8; do

@@ -6,7 +6,7 @@
 pipec=$1/../../bin/pipec
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$2" || exit 1
-${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror "$here/bits.c" -o compare || exit 1
+. "$here/same"
 cp "$here/bits.pipe" "$here/reference_mlp.pipe" "$here/reference_mlp.txt" "$here/late.csv" .
 model=bits.pipe
 shapes='1f1b-2-1 gpipe-2-1 interleaved-2-2 1f1b-4-1 gpipe-4-1'
@@ -19,17 +19,6 @@ train() {
         -D steps=10 "$@" >log 2>&1 && return
     echo "not ok $into: $(head -3 log | tr '\n' ' ')"
     return 1
-}
-
-same() {
-    if ! cmp -s "$1.losses" "$2.losses"; then
-        echo "not ok $2: losses differ from the plain order"
-        diff "$1.losses" "$2.losses" | head -4
-    elif ! ./compare "$1.weights" "$2.weights" >log 2>&1; then
-        echo "not ok $2: $(head -1 log)"
-    else
-        echo "ok $2"
-    fi
 }
 
 # crosses NAME LIMIT LEAST MOST: how many times a step is clipped and the one before is not.

@@ -8,7 +8,7 @@ library=$(cd "$1" && pwd)
 pipec=$library/../../bin/pipec
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$2" || exit 1
-${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror "$here/bits.c" -o compare || exit 1
+. "$here/same"
 ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror -I "$library" -c "$here/schedules.c" -o peak.o || exit 1
 
 # train NAME OPTION...: losses in NAME.losses, weights in NAME.weights/, peaks in NAME.peaks/
@@ -23,18 +23,12 @@ train() {
     return 1
 }
 
-# same REFERENCE NAME P
-same() {
-    if ! cmp -s "$1.losses" "$2.losses"; then
-        echo "not ok $2: losses differ from one rank"
-        diff "$1.losses" "$2.losses" | head -4
-    elif ! ./compare "$1.weights" "$2.weights" >log 2>&1; then
-        echo "not ok $2: $(head -1 log)"
-    elif [ "$(cat "$2".peaks/* | awk '$1 == $2' | wc -l)" -ne "$3" ]; then
-        echo "not ok $2: planned and written bytes: $(cat "$2".peaks/* | tr '\n' ' ')"
-    else
-        echo "ok $2"
-    fi
+# trained REFERENCE NAME P: the bits, and the peaks.
+trained() {
+    why=$(differs "$1" "$2")
+    [ "$(cat "$2".peaks/* | awk '$1 == $2' | wc -l)" -eq "$3" ] ||
+        why="$why planned and written bytes: $(cat "$2".peaks/* | tr '\n' ' ')"
+    if [ -z "$why" ]; then echo "ok $2"; else echo "not ok $2: $why"; fi
 }
 
 for M in 3 8; do
@@ -50,7 +44,13 @@ for M in 3 8; do
             *"two copies"*) reference=copies ;;
             *) reference=one ;;
             esac
-            same $reference-$M "$name" $P
+            trained $reference-$M "$name" $P
         done
+    done
+    # Placements that a schedule does not bring itself.
+    for case in "auto vee" "naive vee" "naive wave"; do
+        name=${case% *}-${case#* }-$M
+        train "$name" -D stages=2 -D microbatches=$M -D "schedule=${case% *}" -D "placement=${case#* }" --delay 400 &&
+            trained one-$M "$name" 2
     done
 done
