@@ -3,7 +3,8 @@
 # ends with the bits of one rank, and its ranks write exactly as far into their arenas as planned.
 #
 # One rank adds the gradients in the order in which the schedule does: of two copies of the model, first those of the
-# first copy, then those of the second; newest first where the schedule's backwards run so.
+# first copy, then those of the second; newest first where the schedule's backwards run so. $DELAY and $STEPS make it
+# longer.
 library=$(cd "$1" && pwd)
 pipec=$library/../../bin/pipec
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,7 @@ train() {
     shift
     mkdir -p "$into.peaks"
     CC="${CC:-cc} -Wl,--wrap=pp_start -Wl,--wrap=pp_finish $PWD/peak.o" PEAK=$PWD/$into.peaks \
-        "$pipec" run "$here/bits.pipe" -o out --quiet --losses "$into.losses" --save "$into.weights" "$@" >log 2>&1 &&
+        "$pipec" run "$here/bits.pipe" -D steps="${STEPS:-4}" -o out --quiet --losses "$into.losses" --save "$into.weights" "$@" >log 2>&1 &&
         return
     echo "not ok $into: $(head -3 log | tr '\n' ' ')"
     return 1
@@ -38,7 +39,7 @@ for M in 3 8; do
     for schedule in $("$pipec" --help schedules | awk '/^  [a-z0-9]/ {print $1}'); do
         for P in 2 4; do
             name=$schedule-$P-$M
-            train "$name" -D stages=$P -D microbatches=$M -D "schedule=$schedule" --delay 400 || continue
+            train "$name" -D stages=$P -D microbatches=$M -D "schedule=$schedule" --delay "${DELAY:-400}" || continue
             case $("$pipec" inspect "$here/bits.pipe" -D stages=$P -D microbatches=$M -D "schedule=$schedule") in
             *"gradients are not added in the order"*) reference=newest ;;
             *"two copies"*) reference=copies ;;
@@ -50,7 +51,7 @@ for M in 3 8; do
     # Placements that a schedule does not bring itself.
     for case in "auto vee" "naive vee" "naive wave"; do
         name=${case% *}-${case#* }-$M
-        train "$name" -D stages=2 -D microbatches=$M -D "schedule=${case% *}" -D "placement=${case#* }" --delay 400 &&
+        train "$name" -D stages=2 -D microbatches=$M -D "schedule=${case% *}" -D "placement=${case#* }" --delay "${DELAY:-400}" &&
             trained one-$M "$name" 2
     done
 done
