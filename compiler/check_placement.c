@@ -69,8 +69,10 @@ static bool fits_chunks(Program *p)
     if (schedule_takes(s, set->placement, even, 1) &&
         set->placement != PLACE_TWIN)
         help(p, s->block
-                    ? "name the rank's chunk in its actions: F(m, k), with "
-                      "k from 0 to v - 1"
+                    ? "name the rank's chunk in its actions: F(m, k), with k "
+                      "from 0 to v - 1"
+                : s->any_placement && s->orders
+                    ? "use `virtual 1`, or `placement vee`"
                     : "use `virtual 1`, or `schedule interleaved`");
     else
         help(p, "use `virtual %d`",

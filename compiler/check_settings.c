@@ -139,7 +139,9 @@ static void set_schedule_option(Program *p, const Node *argument)
             note_at(p, option->at, "first here");
         }
         option->at = argument->at;
-        if (whole_number(p, argument->child, what, 1, s->most[count], &value))
+        long least = s->most[count] > 1;  // the others are flags
+        if (whole_number(p, argument->child, what, least, s->most[count],
+                         &value))
             option->value = (double)value;
         return;
     }
@@ -673,10 +675,22 @@ static void defaults(Settings *set)
     set->epsilon = 1e-8;
 }
 
+/* Of the placement that the file asks for. */
+static const char *default_name(const Settings *set)
+{
+    if (set->placement_at.source >= 0)
+        switch (set->placement) {
+        case PLACE_VEE: return "zbv";
+        case PLACE_WAVE: return "hanayo";
+        case PLACE_TWIN: return "naive";
+        default: break;
+        }
+    return set->virtuals.value > 1 ? "interleaved" : "1f1b";
+}
+
 static void default_schedule(Program *p)
 {
-    const char *name = p->set.virtuals.value > 1 ? "interleaved" : "1f1b";
-    p->set.schedule = find_schedule(p, name);
+    p->set.schedule = find_schedule(p, default_name(&p->set));
     default_options(p);
 }
 

@@ -51,14 +51,42 @@ void set_times(Program *p, int which, Span at, const Node *value)
         add_time(p, given, time);
 }
 
+/* One part of a backward alone says nothing of the other. */
+static bool parts_come_together(Program *p)
+{
+    const Given *input = &p->set.given[ACT_I], *weight = &p->set.given[ACT_W];
+    if (!input->count == !weight->count)
+        return true;
+    error_at(p, input->count ? input->at : weight->at,
+             "`%s` needs `%s` beside it",
+             input->count ? "input_gradient" : "weight_gradient",
+             input->count ? "weight_gradient" : "input_gradient");
+    help(p, "leave it out: a `backward` is shared out by operations");
+    return false;
+}
+
+static bool takes_time(Program *p)
+{
+    const Given *given = &p->set.given[ACT_F];
+    double sum = 0;
+    for (int i = 0; i < given->count; i++)
+        sum += given->time[i];
+    if (sum > 0 || !given->count)
+        return true;
+    error_at(p, given->at, "no forward takes any time");
+    help(p, "forward 18ms");
+    return false;
+}
+
 void check_times(Program *p)
 {
     const Given *given = p->set.given;
-    bool parts = given[ACT_I].count && given[ACT_W].count,
-         back = given[ACT_B].count || parts;
+    bool back = given[ACT_B].count || given[ACT_I].count;
+    if (p->errors || !parts_come_together(p) || !takes_time(p))
+        return;
     for (int i = 0; i < 4; i++) {
         const Given *one = &given[times[i].kind];
-        if (!one->count || (given[ACT_F].count && back) || p->errors)
+        if (!one->count || (given[ACT_F].count && back))
             continue;
         error_at(p, one->at, "`%s` needs %s beside it", times[i].key,
                  times[i].kind == ACT_F

@@ -288,7 +288,11 @@ static bool wrong_count(Import *x, const char *has, const char *ours, int count,
 static bool fits_stages(Import *x)
 {
     Program *p = x->p;
-    if (x->rows == p->ranks && x->stages == p->chunk_count)
+    int stages = p->chunk_count;
+    while (stages > 1 && !p->chunks[stages - 1].micro_count)
+        stages--;  // of a second copy that no micro-batch passes
+    if (x->rows == p->ranks && x->stages >= stages &&
+        x->stages <= p->chunk_count)
         return true;
     if (x->rows != p->ranks) {
         wrong_count(x, some(x, x->rows, "row", "rows"), "`stages` is", p->ranks,
@@ -299,9 +303,11 @@ static bool fits_stages(Import *x)
         return false;
     }
     wrong_count(x, some(x, x->stages, "stage", "stages"),
-                "stages times virtual is", p->chunk_count, p->set.stages.at);
+                p->copies > 1 ? "the chunks of both copies of the model are"
+                              : "stages times virtual is",
+                p->chunk_count, p->set.stages.at);
     help(p, "a stage of the file is a chunk%s",
-         x->stages && x->stages % p->ranks == 0
+         x->stages && x->stages % p->ranks == 0 && p->copies == 1
              ? text_format(p->arena, ": use `virtual %d`", x->stages / p->ranks)
              : "");
     return false;

@@ -498,28 +498,65 @@ static const char *makespan_text(Program *p)
                : text_format(p->arena, "%.4g ms", 1e3 * p->makespan);
 }
 
+/* A row of a `cluster` block: a time for each chunk, of two copies the mean. */
+static void print_row(Program *p, FILE *out, const char *key,
+                      const double *time)
+{
+    fprintf(out, "  %s [", key);
+    for (int c = 0; c < p->copy_chunks; c++) {
+        double sum = 0;
+        int ran = 0;  // copies that a micro-batch has passed
+        for (int k = c; k < p->chunk_count; k += p->copy_chunks) {
+            sum += time[k];
+            ran += p->chunks[k].micro_count > 0;
+        }
+        fprintf(out, "%s%.6gms", c ? " " : "", 1e3 * sum / ran);
+    }
+    fputc(']', out);
+}
+
+/* Where a chunk runs only whole backwards, they are shared out by operations. */
+static bool split_backwards(Program *p, Cost *cost)
+{
+    bool split = false;
+    for (int c = 0; c < p->chunk_count; c++)
+        split |= cost->compute[ACT_I][c] > 0;
+    for (int c = 0; split && c < p->chunk_count; c++) {
+        const Chunk *chunk = &p->chunks[c];
+        double work = chunk->work[ENTRY_INPUT] + chunk->work[ENTRY_WEIGHT],
+               share = work > 0 ? chunk->work[ENTRY_INPUT] / work : 0.5;
+        if (cost->compute[ACT_I][c] > 0)
+            continue;
+        cost->compute[ACT_I][c] = share * cost->compute[ACT_B][c];
+        cost->compute[ACT_W][c] = (1 - share) * cost->compute[ACT_B][c];
+    }
+    return split;
+}
+
 /* What was measured, as a `cluster` block that plans with it. Mean times of the
- * step. */
+ * step; of messages the mean of the quickest over each boundary. */
 static void print_times(Program *p, FILE *out)
 {
-    static const char *const keys[] = {"forward", "backward", "input_gradient",
-                                       "weight_gradient"};
     Picture k = picture_of(p);
     Cost cost = measured_cost(p, &k);
-    if (p->copies > 1)
-        return;
-    fputs("\nto plan with these times:\ncluster {", out);
-    for (int kind = 0; kind <= ACT_W; kind++) {
-        bool used = true;
-        for (int c = 0; c < p->chunk_count; c++)
-            used &= cost.compute[kind][c] > 0;
-        if (!used)
-            continue;
-        fprintf(out, "  %s [", keys[kind]);
-        for (int c = 0; c < p->chunk_count; c++)
-            fprintf(out, "%s%.6gms", c ? " " : "", 1e3 * cost.compute[kind][c]);
-        fputc(']', out);
+    double messages = 0;
+    int boundaries = 0;
+    for (int c = 0; c < p->chunk_count; c++) {
+        messages += cost.message[c];
+        boundaries += cost.message[c] > 0;
     }
+    fputs("\nto plan with these times, in place of the file's own cluster:\n"
+          "cluster {",
+          out);
+    print_row(p, out, "forward", cost.compute[ACT_F]);
+    if (split_backwards(p, &cost)) {
+        print_row(p, out, "input_gradient", cost.compute[ACT_I]);
+        print_row(p, out, "weight_gradient", cost.compute[ACT_W]);
+    } else {
+        print_row(p, out, "backward", cost.compute[ACT_B]);
+    }
+    if (boundaries)
+        fprintf(out, "  latency %.6gms", 1e3 * messages / boundaries);
     fputs("  }\n", out);
 }
 

@@ -236,13 +236,14 @@ int parameter_home(const Program *p, int rank, int parameter)
     return -1;
 }
 
-static bool owns(const Program *p, int rank, const Parameter *q)
+/* [parameter] the rank that has it. */
+static int *owners(Program *p)
 {
-    for (int c = 0; c < p->chunk_count; c++)
-        if (p->chunks[c].rank == rank && q->layer >= p->chunks[c].first_layer &&
-            q->layer < p->chunks[c].first_layer + p->chunks[c].layer_count)
-            return true;
-    return false;
+    int *owner = arena_take(p->arena,
+                            sizeof *owner * (size_t)(p->parameter_count + 1));
+    for (int i = 0; i < p->parameter_count; i++)
+        owner[i] = p->chunks[chunk_of_layer(p, p->parameters[i].layer)].rank;
+    return owner;
 }
 
 /* Clipping a step later: what the update of a step overwrites. */
@@ -255,7 +256,7 @@ static size_t undo_floats(const Program *p, int rank)
     return floats;
 }
 
-static void lasting_blocks(Program *p, int rank, int end)
+static void lasting_blocks(Program *p, int rank, const int *owner, int end)
 {
     bool adamw = p->set.optimizer == OPTIMIZER_ADAMW,
          momentum = adamw || p->set.momentum > 0;
@@ -263,13 +264,13 @@ static void lasting_blocks(Program *p, int rank, int end)
     bool losses = false;
     int first = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
-        if (owns(p, rank, &p->parameters[i]) && parameter_home(p, rank, i) < 0)
+        if (owner[i] == rank && parameter_home(p, rank, i) < 0)
             add_block(p, BLOCK_PARAMETER, rank, i, -1,
                       dtype_floats(p, parameter_values(&p->parameters[i])), 0,
                       end);
     int homes = p->block_count;
     for (int i = 0; i < p->parameter_count; i++)
-        if (owns(p, rank, &p->parameters[i]))
+        if (owner[i] == rank)
             add_block(p, BLOCK_GRADIENT, rank, i, -1,
                       parameter_values(&p->parameters[i]), 0, end);
     for (int i = first; i < homes; i++) {
@@ -324,6 +325,7 @@ bool memory(Program *p)
     size_t cells = (size_t)n.microbatches * (size_t)p->chunk_count;
     size_t ranks = (size_t)p->ranks;
     bool *split = arena_take(p->arena, sizeof *split * (size_t)p->chunk_count);
+    const int *owner = owners(p);
     take_frames(p);
     mark_split(&n, split);
     p->arena_floats = arena_take(p->arena, sizeof *p->arena_floats * ranks);
@@ -334,7 +336,7 @@ bool memory(Program *p)
     for (int c = 0; c < p->chunk_count; c++)
         frame_chunk(p, c, split[c]);
     for (int r = 0; r < p->ranks; r++)
-        lasting_blocks(p, r, p->lists[r].count - 1);
+        lasting_blocks(p, r, owner, p->lists[r].count - 1);
     index_entries(&n);
     for (int m = 0; m < n.microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++)

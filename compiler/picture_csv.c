@@ -32,18 +32,20 @@ void picture_csv(Program *p, FILE *out, bool comms)
     for (int r = 0; r < p->ranks; r++) {
         const List *list = &p->lists[r];
         const char *gap = "";
+        bool second = false;  // of a pair
         for (int i = 0; i < list->count; i++) {
             Action a = list->at[i];
             if (!is_written(list, i, comms))
                 continue;
-            bool pair = a.pair && !comms, second = i && list->at[i - 1].pair;
+            bool pair = a.pair && !comms;
             if (a.kind == ACT_REDUCE)
                 fprintf(out, "%s%dREDUCE_GRAD", gap, a.chunk);
             else
                 fprintf(out, "%s%s%d%s%d%s", gap, pair ? "(" : "", a.chunk,
                         action_names[a.kind], a.micro,
-                        second && !comms ? ")OVERLAP_F_B" : "");
+                        second ? ")OVERLAP_F_B" : "");
             gap = pair ? ";" : ",";
+            second = pair;
         }
         fputs("\r\n", out);
     }

@@ -28,17 +28,18 @@ typedef struct Queue {  // from one rank to another
 typedef struct Prover {
     Program *p;
     int microbatches;
-    bool posts;          // receives do not block; TAKEs do
-    Queue *queues;       // [from * ranks + to]
-    int *ordinal[2];     // [cell] place in its queue of SEND_F, of SEND_B
-    int *expected[2];    // [cell] the same of RECV_F, of RECV_B
-    int *next;           // [rank] the entry that runs next
-    double *clock;       // [rank] end of its last compute
-    double *arrival[2];  // [micro * chunks + chunk] of x, of dy
-    bool *parked;        // [rank] waits for another rank
-    int *arrived;        // [tie, then step] ranks at the collective
-    int *heap;           // ranks, ordered by key
-    double *key;         // [rank]
+    unsigned short *done;  // [cell] what its rank has done
+    bool posts;            // receives do not block; TAKEs do
+    Queue *queues;         // [from * ranks + to]
+    int *ordinal[2];       // [cell] place in its queue of SEND_F, of SEND_B
+    int *expected[2];      // [cell] the same of RECV_F, of RECV_B
+    int *next;             // [rank] the entry that runs next
+    double *clock;         // [rank] end of its last compute
+    double *arrival[2];    // [micro * chunks + chunk] of x, of dy
+    bool *parked;          // [rank] waits for another rank
+    int *arrived;          // [tie, then step] ranks at the collective
+    int *heap;             // ranks, ordered by key
+    double *key;           // [rank]
     int heap_count;
 } Prover;
 
@@ -264,8 +265,7 @@ static bool all_done(Prover *v, int rank, const unsigned short *done)
 static bool list_is_sound(Prover *v, int rank)
 {
     Program *p = v->p;
-    size_t cells = (size_t)v->microbatches * (size_t)p->chunk_count;
-    unsigned short *done = arena_take(p->arena, sizeof *done * cells);
+    unsigned short *done = v->done;
     bool collectives = false;
     for (int i = 0; i < p->lists[rank].count; i++) {
         Action a = at(v, rank, i);
@@ -706,6 +706,7 @@ static Prover start_proof(Program *p)
     Prover v = {.p = p,
                 .microbatches = (int)p->set.microbatches.value,
                 .posts = p->target == TARGET_CUDA};
+    v.done = arena_take(p->arena, sizeof *v.done * cells);
     v.queues = arena_take(p->arena, sizeof *v.queues * ranks * ranks);
     v.next = arena_take(p->arena, sizeof *v.next * ranks);
     v.clock = arena_take(p->arena, sizeof *v.clock * ranks);

@@ -71,22 +71,21 @@ static bool write(Walk *w, BlockKind kind, Action a)
     return true;
 }
 
-/* A block that lies beside what lives all along; the two never meet. */
-static bool clear_of_lasting(Walk *w)
+/* What lives all along lies beside the blocks of micro-batches, on every rank. */
+static bool clear_of_lasting(Program *p)
 {
-    const Program *p = w->p;
-    size_t lasting = 0;
+    size_t *lasting = arena_take(p->arena, sizeof *lasting * (size_t)p->ranks);
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
-        if (b->rank != w->rank)
+        if (b->kind < BLOCK_KEEP && b->offset + b->floats > lasting[b->rank])
+            lasting[b->rank] = b->offset + b->floats;
+    }
+    for (int i = 0; i < p->block_count; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->kind < BLOCK_KEEP || b->offset >= lasting[b->rank])
             continue;
-        if (b->kind < BLOCK_KEEP && b->offset + b->floats > lasting)
-            lasting = b->offset + b->floats;
-        else if (b->kind >= BLOCK_KEEP && b->offset < lasting) {
-            error_plain(w->p, "rank %d: a block lies over the parameters",
-                        w->rank);
-            return false;
-        }
+        error_plain(p, "rank %d: a block lies over the parameters", b->rank);
+        return false;
     }
     return true;
 }
@@ -190,10 +189,10 @@ bool prove_memory(Program *p)
     size_t room = (size_t)(p->block_count + longest + 1);
     int *valid = arena_take(p->arena, sizeof *valid * room);
     Flight *flights = arena_take(p->arena, sizeof *flights * room);
+    if (!clear_of_lasting(p))
+        return false;
     for (int r = 0; r < p->ranks; r++) {
         Walk w = {.p = p, .rank = r, .valid = valid, .flights = flights};
-        if (!clear_of_lasting(&w))
-            return false;
         for (; w.index < p->lists[r].count; w.index++)
             if (!entry_is_sound(&w, p->lists[r].at[w.index]))
                 return false;

@@ -46,7 +46,7 @@ static Grid make_grid(Program *p, int bands)
     if (p->chunk_count > p->ranks)
         g.cell += digits(p->chunk_count - 1);
     double most = bands ? bands * (BAND / g.cell) : MAX_COLUMNS;
-    g.unit = p->cost.unit ? 1 : shortest_action(p);
+    g.unit = p->cost.unit || p->makespan <= 0 ? 1 : shortest_action(p);
     if (!p->cost.unit && p->makespan / g.unit > most)
         g.unit = p->makespan / most;
     g.columns = (int)(p->makespan / g.unit + 0.5);

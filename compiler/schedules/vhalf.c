@@ -9,7 +9,7 @@
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
-    double idle = stages >= 4 ? 3.0 * stages - 7 : stages;
+    double idle = stages > 2 ? 3.0 * stages - 7 : 0;
     (void)virtuals;
     return idle / (6.0 * microbatches + idle);
 }

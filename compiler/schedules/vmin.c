@@ -7,7 +7,7 @@
 
 static double bubble(int stages, int microbatches, int virtuals)
 {
-    double idle = 4.0 * stages - (stages % 3 ? 5 : 7);
+    double idle = stages > 1 ? 4.0 * stages - (stages % 3 ? 5 : 7) : 0;
     (void)virtuals;
     return idle / (6.0 * microbatches + idle);
 }

@@ -20,10 +20,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { TRIES = 20, HALVINGS = 5, EXACT = 60000 };  // of a limit; partial orders
+enum { TRIES = 8, HALVINGS = 3, EXACT = 60000 };  // of a limit; partial orders
 static const double SHORT = 0.05;   // of a search that only finds a limit
 static const double EFFORT = 0.25;  // of a search, where the option is 1
 
@@ -32,7 +33,8 @@ typedef struct Plan {
     Problem q;
     double *limit;  // [rank] floats that the search may count
     double *over;   // [rank] floats of its arena that do not fit
-    double memory;  // floats of a whole arena; INFINITY: no limit
+    double bytes;   // of a whole arena, as written; INFINITY: no limit
+    double memory;  // the same in whole floats
     Order *best;
     Result result;
     double bound;
@@ -427,6 +429,16 @@ static double work_bound(const Problem *q)
     return most;
 }
 
+/* A chunk without parameters before it sends no gradient: then the chunk before
+ * waits for nothing, which only `work_bound` allows for. */
+static bool gradients_cross(const Program *p)
+{
+    for (int c = 0; c < p->chunk_count; c++)
+        if (p->chunks[c].previous >= 0 && p->chunks[c].dx < 0)
+            return false;
+    return true;
+}
+
 /* Of all orders whose arenas fit: beside what lasts, whatever else is in them,
  * there is room for what the search counts, or less. A whole B holds no more
  * than before it. */
@@ -438,12 +450,12 @@ static void find_bound(Plan *n)
     for (int r = 0; r < q->ranks; r++)
         n->limit[r] = n->memory - n->lasting[r];
     n->bound = work_bound(q);
-    if (q->chunks == q->ranks)
+    if (q->chunks == q->ranks && gradients_cross(n->p))
         n->bound = fmax(n->bound, q->metric == METRIC_SPAN ? bound_span(q)
                                                            : bound_makespan(q));
     n->best[0].count = 0;
-    if (is_small(n) && search_exactly(n, option(n->p, "effort"), &proved) &&
-        proved)
+    if (is_small(n) && gradients_cross(n->p) &&
+        search_exactly(n, option(n->p, "effort"), &proved) && proved)
         n->bound = fmax(n->bound, value_of(n, &n->result));
     n->q = kept;
 }
@@ -456,10 +468,11 @@ static bool can_search(Program *p)
     if (one || p->set.placement == PLACE_VEE)
         return true;
     error_at(p, p->set.schedule_at,
-             "`auto` plans one chunk per rank, or a vee; this is a %s of %d "
-             "chunks per rank",
-             placement_names[p->set.placement], p->chunk_count / p->ranks);
-    help(p, "use `placement vee`, or `virtual 1`");
+             "`auto` plans one chunk per rank, or a vee; this is a %s of "
+             "`virtual` %d",
+             placement_names[p->set.placement], p->copy_chunks / p->ranks);
+    help(p, p->copies > 1 ? "leave the placement out, or use `placement vee`"
+                          : "use `placement vee`, or `virtual 1`");
     return false;
 }
 
@@ -470,7 +483,7 @@ static bool no_order_fits(Plan *n)
     for (int r = 0; r < p->ranks; r++)
         worst = n->least[r] > n->least[worst] ? r : worst;
     error_at(p, p->set.schedule_at, "no order was found within %.0f bytes",
-             4 * n->memory);
+             n->bytes);
     help(p,
          "rank %d needs %.0f bytes for one micro-batch at a time: give more "
          "memory, or use fewer rows, or more stages",
@@ -484,7 +497,8 @@ static Plan start_plan(Program *p)
     double memory = option(p, "memory");
     Plan n = {.p = p, .q = problem_in_chunks(p, INFINITY)};
     memory = memory > 0 ? memory : p->set.memory.value;
-    n.memory = memory > 0 ? floor(memory / 4) : INFINITY;
+    n.bytes = memory > 0 ? memory : INFINITY;
+    n.memory = floor(n.bytes / 4);
     n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;
     n.q.limit = n.limit = arena_take(p->arena, sizeof *n.limit * ranks);
     n.over = arena_take(p->arena, sizeof *n.over * ranks);
@@ -508,6 +522,8 @@ bool search_plan(Program *p)
     progress(&n, NULL);
     if (isinf(n.value))
         return no_order_fits(&n);
+    if (n.bound > n.value * (1 + 1e-6))
+        abort();  // the proof of the bound is wrong, or the times are
     p->order = n.order;
     p->search = arena_take(p->arena, sizeof *p->search);
     *p->search = (SearchReport){.named = n.named ? n.named->name : NULL,
@@ -515,7 +531,7 @@ bool search_plan(Program *p)
                                 .after = n.value,
                                 .bound = fmin(n.bound, n.value),
                                 .busiest = busiest(&n.q),
-                                .memory = 4 * n.memory,
+                                .memory = n.bytes,
                                 .span = n.q.metric == METRIC_SPAN};
     return true;
 }

@@ -127,13 +127,17 @@ static void limit_to(Counted *e, const Order *orders)
         limit[r] = result.peak;
 }
 
-/* Closes up by the times of `q`, while ten turns in a row have shortened
- * something by those of `real`. */
+/* Closes up by the times of `q`, until some turns in a row, ten where there is time, have shortened
+ * nothing by those of `real`. */
 static void close_up(const Problem *q, const Problem *real, VeeBest *best,
                      Order *orders)
 {
-    enum { PATIENCE = 10 };
-    for (int idle = 0; idle < PATIENCE; idle++) {
+    double entries = 6.0 * q->ranks * q->microbatches;
+    int patience = entries > 4e5   ? 1
+                   : entries > 4e4 ? (int)(4e5 / entries)
+                                   : 10;
+    for (int idle = 0, turns = 0; idle < patience && turns < 10 * patience;
+         idle++, turns++) {
         if (!vee_weigh(q, orders, 1))
             return;
         if (vee_best_offer(best, real, orders))

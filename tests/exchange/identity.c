@@ -160,8 +160,7 @@ static void grid(void)
                  placement_names[s->placement]);
         for (int P = 1; P <= 6; P++)
             for (int v = 1; v <= 3; v++)
-                for (int M = 1 + (s->placement == PLACE_TWIN);
-                     plan_allows(s, P, v) && M <= 9; M++)
+                for (int M = 1; plan_allows(s, P, v) && M <= 9; M++)
                     for (int comms = 0; comms < 2; comms++) {
                         placed = words;
                         there_and_back(name, P, v, M, comms);

@@ -59,4 +59,4 @@ refuses() {
 }
 refuses little 'for one micro-batch at a time: give more memory' -D stages=4 -D 'schedule=auto(memory = 10K)'
 refuses wave 'use `placement vee`, or `virtual 1`' -D stages=2 -D virtual=2 -D placement=wave -D schedule=auto
-refuses twin 'use `placement vee`, or `virtual 1`' -D stages=2 -D placement=twin -D schedule=auto
+refuses twin 'leave the placement out, or use `placement vee`' -D stages=2 -D placement=twin -D schedule=auto
