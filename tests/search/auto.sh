@@ -46,6 +46,15 @@ for placement in loop vee; do
     done
 done
 
+# Where no gradient crosses a boundary, an order can be better than all that wait for one.
+cat >"$scratch/none.pipe" <<'X'
+model m { input x[8]; a : relu; b : linear(8); c : linear(4); loss : mse }
+pipeline { stages 2 microbatches 3 rows 200 split [1 2] schedule auto }
+cluster { forward [4ms 6ms] input_gradient [24ms 9ms] weight_gradient [1ms 8ms] latency 5ms }
+X
+"$pipec" inspect "$scratch/none.pipe" >"$scratch/none" 2>&1
+[ "$(share none)" = "2.25 0.00" ] && echo 'ok none' || echo "not ok none: $(grep searched "$scratch/none")"
+
 plan once -D stages=4 -D microbatches=12 -D 'schedule=auto(span = 1, seed = 7)'
 plan twice -D stages=4 -D microbatches=12 -D 'schedule=auto(span = 1, seed = 7)'
 grep -q 'longest own span' "$scratch/once" && cmp -s "$scratch/once" "$scratch/twice" && echo 'ok same' || echo 'not ok same'
