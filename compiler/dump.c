@@ -1,6 +1,6 @@
 /* dump.c: `--dump=PASS`, what a pass has written, as text that a test can
  * compare. */
-#include "compile.h"
+#include "rank_program.h"
 
 #include <string.h>
 

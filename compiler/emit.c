@@ -6,7 +6,7 @@
  *
  * It prints what `lower` decided, for a person who wants to see the timeline in
  * it. */
-#include "compile.h"
+#include "rank_program.h"
 
 #include <errno.h>
 #include <stdlib.h>

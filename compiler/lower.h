@@ -7,7 +7,7 @@
 #ifndef LOWER_H
 #define LOWER_H
 
-#include "compile.h"
+#include "rank_program.h"
 
 typedef struct Lowerer {
     Program *p;

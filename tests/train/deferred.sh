@@ -96,3 +96,7 @@ kill -INT $!
 wait $!
 steps=$(sed -n 's/^stopped after \([0-9]*\) of.*/\1/p' log)
 train unstopped -D stages=2 -D clip=1.2 --steps "${steps:-1}" && same unstopped stopped
+
+# The example, on four ranks and on one.
+model=$here/../../examples/zero_bubble.pipe
+train example-one -D stages=1 -D schedule=naive && train example --delay 300 && same example-one example
