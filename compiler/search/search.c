@@ -84,6 +84,23 @@ bool order_fits(const Problem *q, const Order *orders)
     return true;
 }
 
+double rank_work(const Problem *q, int rank)
+{
+    double work = 0;
+    for (int c = 0; c < q->chunks; c++)
+        for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == rank; kind++)
+            work += q->microbatches * q->time[kind][c];
+    return work;
+}
+
+double most_work(const Problem *q)
+{
+    double most = 0;
+    for (int r = 0; r < q->ranks; r++)
+        most = fmax(most, rank_work(q, r));
+    return most;
+}
+
 bool order_result(const Problem *q, const Order *orders, Result *result,
                   double *const *start)
 {

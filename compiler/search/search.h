@@ -48,6 +48,12 @@ typedef struct Result {
     double peak;                            // the largest share of its limit that any rank holds; 0 without limits
 } Result;
 
+/* What the problem's metric makes of a result. */
+static inline double metric_of(const Problem *q, const Result *result)
+{
+    return q->metric == METRIC_SPAN ? result->span : result->makespan;
+}
+
 /* What an action adds to what its rank holds. */
 static inline double action_growth(const Problem *q, int kind, int chunk)
 {
@@ -63,9 +69,18 @@ static inline double roll(unsigned long long *dice)
     return (double)(*dice >> 11) / 9007199254740992.0;
 }
 
+/* From 0 to below - 1. */
+static inline int roll_below(unsigned long long *dice, int below)
+{
+    return (int)(roll(dice) * below);
+}
+
 /* The earliest times of orders[rank]. False: the orders wait for one another.
  * `start`, when not NULL, gets the begin of every entry: [rank][index]. */
 bool order_result(const Problem *q, const Order *orders, Result *result, double *const *start);
+/* Time of all the actions of a rank; of the busiest rank. */
+double rank_work(const Problem *q, int rank);
+double most_work(const Problem *q);
 /* Does no rank ever hold more than its limit. */
 bool order_fits(const Problem *q, const Order *orders);
 
@@ -74,6 +89,8 @@ bool order_fits(const Problem *q, const Order *orders);
 /* No order within the limits has a smaller one. INFINITY: no order fits. */
 double bound_span(const Problem *q);
 double bound_makespan(const Problem *q);
+/* The one of the problem's metric. */
+double bound_metric(const Problem *q);
 
 /* ---- search_linear.c: the same ---- */
 

@@ -199,3 +199,8 @@ double bound_makespan(const Problem *q)
     double span = bound(q, METRIC_SPAN), all = bound(q, METRIC_MAKESPAN);
     return all > span ? all : span;
 }
+
+double bound_metric(const Problem *q)
+{
+    return q->metric == METRIC_SPAN ? bound_span(q) : bound_makespan(q);
+}

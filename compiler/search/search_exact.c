@@ -302,9 +302,8 @@ static void open_tree(Tree *t)
     t->work = t->memory + ranks;
     t->tail = t->work + ranks;
     t->orders = arena_take(t->arena, ranks * sizeof *t->orders);
-    for (int chunk = 0; chunk < q->chunks; chunk++)
-        for (int k = 0; k < SEARCH_KINDS; k++)
-            t->work[q->rank[chunk]] += q->microbatches * q->time[k][chunk];
+    for (int r = 0; r < q->ranks; r++)
+        t->work[r] = rank_work(q, r);
     for (size_t r = 0; r < ranks; r++)
         t->orders[r].at = arena_take(t->arena, SEARCH_KINDS * chunks * row *
                                                    sizeof(short));
@@ -317,7 +316,7 @@ static double floor_of(const Problem *q)
     for (int chunk = 0; chunk < q->chunks; chunk++)
         if (q->rank[chunk] != chunk)
             return 0;
-    return q->metric == METRIC_SPAN ? bound_span(q) : bound_makespan(q);
+    return bound_metric(q);
 }
 
 bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result)
@@ -328,8 +327,7 @@ bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result)
     exact->looked = 0;
     open_tree(&t);
     if (best[0].count > 0 && order_result(q, best, result, NULL))
-        t.limit = (q->metric == METRIC_SPAN ? result->span : result->makespan) *
-                  (1 - 1e-9);
+        t.limit = metric_of(q, result) * (1 - 1e-9);
     if (t.floor < INFINITY)
         look(&t);
     exact->proved = exact->looked < exact->budget;

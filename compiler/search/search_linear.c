@@ -39,11 +39,6 @@ typedef struct Pool {
     long long timed;  // actions
 } Pool;
 
-static double value_of(const Problem *q, const Result *result)
-{
-    return q->metric == METRIC_SPAN ? result->span : result->makespan;
-}
-
 static long long actions(const Problem *q)
 {
     return (long long)SEARCH_KINDS * q->ranks * q->microbatches;
@@ -108,7 +103,7 @@ static void enter(Pool *p)
     p->timed += actions(p->q);
     if (!order_result(p->q, fresh, &result, NULL))
         return;
-    double value = value_of(p->q, &result);
+    double value = metric_of(p->q, &result);
     int at = 0;
     while (at < p->count && p->value[at] < value * (1 - 1e-12))
         at++;
@@ -237,7 +232,7 @@ static Order *take_orders(Arena *arena, const Problem *q)
 static void open_pool(Pool *p, const Problem *q, Arena *arena, int seed)
 {
     *p = (Pool){.q = q, .arena = arena, .seed = seed};
-    p->bound = q->metric == METRIC_SPAN ? bound_span(q) : bound_makespan(q);
+    p->bound = bound_metric(q);
     for (int i = 0; i <= KEPT; i++)
         p->orders[i] = take_orders(arena, q);
     if (p->bound < INFINITY)

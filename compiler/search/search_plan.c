@@ -49,20 +49,6 @@ typedef struct Plan {
     int peak;         // most chunks that a rank holds, of the last trial
 } Plan;
 
-/* Work of the busiest rank. */
-static double busiest(const Problem *q)
-{
-    double most = 0;
-    for (int r = 0; r < q->ranks; r++) {
-        double work = 0;
-        for (int c = 0; c < q->chunks; c++)
-            for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == r; kind++)
-                work += q->microbatches * q->time[kind][c];
-        most = fmax(most, work);
-    }
-    return most;
-}
-
 /* ---- memory ---- */
 
 static size_t read_by(const Program *p, int c, int readers)
@@ -242,11 +228,6 @@ static void keep_if_better(Plan *n, double value)
 
 /* ---- the search ---- */
 
-static double value_of(const Plan *n, const Result *result)
-{
-    return n->q.metric == METRIC_SPAN ? result->span : result->makespan;
-}
-
 static bool is_small(const Plan *n)
 {
     return n->q.ranks <= 4 && n->q.microbatches <= 8 &&
@@ -288,15 +269,15 @@ static void search_once(Plan *n, double effort, bool last)
         n->result = (Result){INFINITY, INFINITY, 0};
 }
 
-/* Parameters, what the optimizer keeps, scratch: of any order. */
-static void find_lasting(Plan *n)
+/* Of one micro-batch at a time: its arenas, and of them what lasts in any
+ * order: parameters, what the optimizer keeps, scratch. */
+static void find_least(Plan *n)
 {
     Program *p = n->p;
     run_alone(p);
     try_order(n);
-    for (int r = 0; r < p->ranks; r++) {
+    for (int r = 0; r < p->ranks; r++)
         n->least[r] = (double)n->arena[r];
-    }
 }
 
 /* Whole backwards in place of I, and no W, on ranks whose arena is too large: what
@@ -324,7 +305,7 @@ static void make_whole(Plan *n)
 static void progress(const Plan *n, const char *stage)
 {
     FILE *out = n->p->diagnostics;
-    double busy = busiest(&n->q);
+    double busy = most_work(&n->q);
     if (out != stderr || !isatty(STDERR_FILENO))
         return;
     fputs("\r\033[K", out);
@@ -418,13 +399,10 @@ static double work_bound(const Problem *q)
 {
     double most = 0;
     for (int r = 0; r < q->ranks; r++) {
-        double work = 0, arrival = 0;
-        for (int c = 0; q->rank[c] != r; c++)
+        double arrival = 0;
+        for (int c = 0; q->rank[c] != r && q->metric == METRIC_MAKESPAN; c++)
             arrival += q->time[SEARCH_F][c] + q->message[c + 1];
-        for (int c = 0; c < q->chunks; c++)
-            for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == r; kind++)
-                work += q->microbatches * q->time[kind][c];
-        most = fmax(most, work + (q->metric == METRIC_MAKESPAN ? arrival : 0));
+        most = fmax(most, rank_work(q, r) + arrival);
     }
     return most;
 }
@@ -451,12 +429,11 @@ static void find_bound(Plan *n)
         n->limit[r] = n->memory - n->lasting[r];
     n->bound = work_bound(q);
     if (q->chunks == q->ranks && gradients_cross(n->p))
-        n->bound = fmax(n->bound, q->metric == METRIC_SPAN ? bound_span(q)
-                                                           : bound_makespan(q));
+        n->bound = fmax(n->bound, bound_metric(q));
     n->best[0].count = 0;
     if (is_small(n) && gradients_cross(n->p) &&
         search_exactly(n, option(n->p, "effort"), &proved) && proved)
-        n->bound = fmax(n->bound, value_of(n, &n->result));
+        n->bound = fmax(n->bound, metric_of(q, &n->result));
     n->q = kept;
 }
 
@@ -515,7 +492,7 @@ bool search_plan(Program *p)
     if (!can_search(p))
         return false;
     Plan n = start_plan(p);
-    find_lasting(&n);
+    find_least(&n);
     find_bound(&n);
     best_of_named(&n);
     search_all(&n, option(p, "effort") * EFFORT);
@@ -530,7 +507,7 @@ bool search_plan(Program *p)
                                 .before = n.named_value,
                                 .after = n.value,
                                 .bound = fmin(n.bound, n.value),
-                                .busiest = busiest(&n.q),
+                                .busiest = most_work(&n.q),
                                 .memory = n.bytes,
                                 .span = n.q.metric == METRIC_SPAN};
     return true;

@@ -42,19 +42,6 @@ typedef struct VeeSearch {
     unsigned long long dice;
 } VeeSearch;
 
-static int roll_below(VeeSearch *x, int below)
-{
-    return (int)(roll(&x->dice) * below);
-}
-
-static void *room(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-    if (!p)
-        abort();
-    return p;
-}
-
 static size_t entries_of(const Problem *q)
 {
     return (size_t)(SEARCH_KINDS * q->chunks) * (size_t)q->microbatches;
@@ -77,22 +64,13 @@ static double offer(VeeSearch *x)
     vee_best_offer(x->best, x->q, x->orders);
     if (!order_result(x->q, x->orders, &result, NULL))
         return INFINITY;
-    return x->q->metric == METRIC_SPAN ? result.span : result.makespan;
+    return metric_of(x->q, &result);
 }
 
 /* Has the best no idle time at all on its busiest rank. */
 static bool perfect(const VeeSearch *x)
 {
-    const Problem *q = x->q;
-    double most = 0;
-    for (int r = 0; r < q->ranks; r++) {
-        double work = 0;
-        for (int k = 0; k < SEARCH_KINDS; k++)
-            work += q->time[k][board_chunk(q, r, false)] +
-                    q->time[k][board_chunk(q, r, true)];
-        most = fmax(most, work * q->microbatches);
-    }
-    return x->best->value <= most * (1 + 1e-9);
+    return x->best->value <= most_work(x->q) * (1 + 1e-9);
 }
 
 /* ---- bases ---- */
@@ -186,10 +164,10 @@ static double *number_of(VeeRule *rule, int number)
 
 static VeeRule step_from(VeeSearch *x, VeeRule rule)
 {
-    int changes = 1 + roll_below(x, 4);
+    int changes = 1 + roll_below(&x->dice, 4);
     double scale = roll(&x->dice) < 0.3 ? 2 : 0.4;
     for (; changes > 0; changes--) {
-        int number = roll_below(x, NUMBERS);
+        int number = roll_below(&x->dice, NUMBERS);
         double step = (roll(&x->dice) - roll(&x->dice)) * scale;
         *number_of(&rule, number) += number < 13 ? step : 0.3 * step;
     }

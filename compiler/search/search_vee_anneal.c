@@ -58,11 +58,6 @@ typedef struct Anneal {
     unsigned long long dice;
 } Anneal;
 
-static int roll_below(Anneal *x, int below)
-{
-    return (int)(roll(&x->dice) * below);
-}
-
 static double begin_of(const Event *n)
 {
     return n->end - n->time;
@@ -311,7 +306,7 @@ static double wait_before(const Anneal *x, int rank, int index)
 /* An entry that a rank waits for, from a random one on; -1: it never waits. */
 static int find_wait(Anneal *x, int rank)
 {
-    int from = roll_below(x, x->row);
+    int from = roll_below(&x->dice, x->row);
     for (int k = 0; k < x->row; k++) {
         int i = from + k < x->row ? from + k : from + k - x->row;
         if (wait_before(x, rank, i) > x->least)
@@ -335,29 +330,30 @@ static Move hasten(Anneal *x, int event)
         else
             break;
     }
-    return (Move){(int)(n - x->events), -1 - roll_below(x, 3), 1, 1};
+    return (Move){(int)(n - x->events), -1 - roll_below(&x->dice, 3), 1, 1};
 }
 
 static Move propose(Anneal *x, int worst)
 {
-    int rank = roll(&x->dice) < 0.5 ? worst : roll_below(x, x->q->ranks);
+    int rank = roll(&x->dice) < 0.5 ? worst : roll_below(&x->dice, x->q->ranks);
     int wait = roll(&x->dice) < 0.85 ? find_wait(x, rank) : -1;
     Move m;
     if (wait < 0) {
-        int by = 1 + roll_below(x, 4);
-        m = (Move){roll_below(x, x->q->ranks * x->row),
+        int by = 1 + roll_below(&x->dice, 4);
+        m = (Move){roll_below(&x->dice, x->q->ranks * x->row),
                    roll(&x->dice) < 0.5 ? by : -by, 1, 1};
     } else if (roll(&x->dice) < 0.4) {
-        int by = 1 + roll_below(x, 8);
+        int by = 1 + roll_below(&x->dice, 8);
         int index = wait + by < x->row ? wait + by : x->row - 1;
         m = (Move){x->order[rank * x->row + index], wait - index, 1, 1};
     } else
         m = hasten(x, x->events[x->order[rank * x->row + wait]].input);
-    m.length = roll(&x->dice) < 0.6 ? 1 : 1 << roll_below(x, 7);
+    m.length = roll(&x->dice) < 0.6 ? 1 : 1 << roll_below(&x->dice, 7);
     if (roll(&x->dice) < 0.2) {
         int before = x->events[m.event].rank;
-        m.ranks = 1 + roll_below(x, x->q->ranks);
-        before = roll_below(x, (before < m.ranks ? before : m.ranks) + 1);
+        m.ranks = 1 + roll_below(&x->dice, x->q->ranks);
+        before = roll_below(&x->dice,
+                            (before < m.ranks ? before : m.ranks) + 1);
         m.event -= before * x->row;
     }
     return m;
@@ -429,14 +425,6 @@ static void take(Anneal *x, const Order *orders)
         }
         x->work[r] = spent;
     }
-}
-
-static void *room(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-    if (!p)
-        abort();
-    return p;
 }
 
 static Anneal anneal_open(const Problem *q, int seed)

@@ -12,6 +12,7 @@
 #include "search_vee.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Orders while they are written, and the earliest times of what they hold. */
 typedef struct Board {
@@ -26,6 +27,15 @@ typedef struct Board {
 static inline int board_chunk(const Problem *q, int rank, bool back)
 {
     return back ? q->chunks - 1 - rank : rank;
+}
+
+/* All zero; never NULL. */
+static inline void *room(size_t count, size_t size)
+{
+    void *p = calloc(count, size);
+    if (!p)
+        abort();
+    return p;
 }
 
 static inline double later(double a, double b)

@@ -127,8 +127,8 @@ static void limit_to(Counted *e, const Order *orders)
         limit[r] = result.peak;
 }
 
-/* Closes up by the times of `q`, until some turns in a row, ten where there is time, have shortened
- * nothing by those of `real`. */
+/* Closes up by the times of `q`, until some turns in a row, ten where there is
+ * time, have shortened nothing by those of `real`. */
 static void close_up(const Problem *q, const Problem *real, VeeBest *best,
                      Order *orders)
 {
@@ -207,8 +207,7 @@ void vee_pattern(const Problem *q, VeePattern which, Order *orders)
     build_pattern(q, which, orders);
     order_result(q, orders, &a, NULL);
     order_result(q, stretched, &b, NULL);
-    bool span = q->metric == METRIC_SPAN;
-    if (span ? b.span < a.span : b.makespan < a.makespan)
+    if (metric_of(q, &b) < metric_of(q, &a))
         for (int r = 0; r < q->ranks; r++)
             memcpy(orders[r].at, stretched[r].at,
                    (size_t)orders[r].count * sizeof *orders[r].at);
