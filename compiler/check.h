@@ -34,7 +34,7 @@ void unknown_number(Program *p, const Node *at, const char *const *own,
 /* Reports a name like 10xs. */
 bool is_wrong_number(Program *p, const Node *at);
 
-/* One of forward, backward, input and weight. */
+/* The times of an action kind: ACT_F, ACT_B, ACT_I or ACT_W. */
 void set_times(Program *p, int which, Span at, const Node *value);
 void check_times(Program *p);
 

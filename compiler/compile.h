@@ -399,6 +399,7 @@ bool prove(Program *p);
 void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
+double input_share(const Chunk *chunk);                      // of a whole backward's time, by operations
 Cost cluster_cost(Program *p);                              // from the `cluster` block
 bool has_seconds(const Program *p);                         // does that give times
 const char *cost_source(const Program *p);                  // "by the cluster's flops, link and latency"

@@ -3,8 +3,8 @@
  *
  * Two models. Unit: F = I = W = 1 per chunk, B = 2, messages take no time; the
  * one of textbooks. Cluster: operations over flops, or the times that the file
- * gives; latency + bytes / link for a message; messages are pure latency, they overlap with compute and with each
- * other. */
+ * gives; latency + bytes / link for a message; messages are pure latency, they
+ * overlap with compute and with each other. */
 #include "compile.h"
 
 static Cost empty_cost(Program *p)
@@ -35,6 +35,12 @@ static double given_time(const Program *p, ActionKind kind, int c)
     return given->count > 1 ? given->time[c % p->copy_chunks] : given->time[0];
 }
 
+double input_share(const Chunk *chunk)
+{
+    double work = chunk->work[ENTRY_INPUT] + chunk->work[ENTRY_WEIGHT];
+    return work > 0 ? chunk->work[ENTRY_INPUT] / work : 0.5;
+}
+
 /* A whole backward is shared out by the operations of its two parts; the parts
  * together make a whole one. */
 static void take_given(Program *p, Cost *cost, int c)
@@ -43,9 +49,7 @@ static void take_given(Program *p, Cost *cost, int c)
     const Chunk *chunk = &p->chunks[c];
     bool parts = given[ACT_I].count > 0;
     double whole = given[ACT_B].count ? given_time(p, ACT_B, c) : 0;
-    double work = chunk->work[ENTRY_INPUT] + chunk->work[ENTRY_WEIGHT];
-    double share = work > 0 ? chunk->work[ENTRY_INPUT] / work : 0.5;
-    double input = parts ? given_time(p, ACT_I, c) : whole * share;
+    double input = parts ? given_time(p, ACT_I, c) : whole * input_share(chunk);
     double weight = parts ? given_time(p, ACT_W, c) : whole - input;
     cost->compute[ACT_F][c] = given_time(p, ACT_F, c);
     cost->compute[ACT_I][c] = input;

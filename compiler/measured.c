@@ -522,9 +522,7 @@ static bool split_backwards(Program *p, Cost *cost)
     for (int c = 0; c < p->chunk_count; c++)
         split |= cost->compute[ACT_I][c] > 0;
     for (int c = 0; split && c < p->chunk_count; c++) {
-        const Chunk *chunk = &p->chunks[c];
-        double work = chunk->work[ENTRY_INPUT] + chunk->work[ENTRY_WEIGHT],
-               share = work > 0 ? chunk->work[ENTRY_INPUT] / work : 0.5;
+        double share = input_share(&p->chunks[c]);
         if (cost->compute[ACT_I][c] > 0)
             continue;
         cost->compute[ACT_I][c] = share * cost->compute[ACT_B][c];
