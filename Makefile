@@ -13,16 +13,16 @@ LIBS = -ldnnl -lgomp -lm
 
 B = build
 LIB = $B/lib/pipec
-SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/schedules/*.c))))
-COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/schedules/*.c compiler/search/*.c)) \
+SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/order/schedules/*.c))))
+COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)) \
            $B/grammar/pipe_parse.o $B/grammar/pipe_lex.o $B/grammar/schedules.o
-PASSES = $(filter-out $B/compiler/main.o,$(COMPILER))
+PASSES = $(filter-out $B/compiler/drive/main.o,$(COMPILER))
 HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o)
 KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard runtime/cpu/*.c)))
 RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $B/runtime/local/local.o $B/runtime/local/norm.o
 LAUNCHER = $B/runtime/launch.o $B/runtime/progress.o
 COMPILE = @echo "  cc $<"; $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
-PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Icompiler/search -Igrammar -I$B/grammar
+PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar
 
 all: $B/bin/pipec $(LIB)/libpp.a $(LIB)/pprun $(LIB)/pp.h
 
@@ -104,7 +104,7 @@ $B/grammar/pipe_lex.c $B/grammar/pipe_lex.h &: grammar/pipe.l
 	flex -o $B/grammar/pipe_lex.c --header-file=$B/grammar/pipe_lex.h $<
 
 # A schedule is known by its file: this list is the only registration.
-$B/grammar/schedules.c: $(wildcard compiler/schedules/*.c) Makefile
+$B/grammar/schedules.c: $(wildcard compiler/order/schedules/*.c) Makefile
 	@mkdir -p $(@D)
 	@{ echo '#include "compile.h"'; \
 	  for s in $(SCHEDULES); do echo "extern const Schedule schedule_$$s;"; done; \
@@ -116,12 +116,12 @@ $B/grammar/%.o: $B/grammar/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h
 	$(COMPILE) $(PIPEC_FLAGS)
 
 # The script and the style of the HTML picture as arrays of bytes.
-$B/grammar/picture_page.h: compiler/picture.css compiler/picture.js Makefile
+$B/grammar/picture_page.h: compiler/show/picture.css compiler/show/picture.js Makefile
 	@mkdir -p $(@D)
 	@{ for f in css js; do echo "static const char picture_$$f[] = {"; \
-	  od -An -v -tu1 compiler/picture.$$f | sed 's/[0-9][0-9]*/&,/g'; echo '0};'; done; } > $@
+	  od -An -v -tu1 compiler/show/picture.$$f | sed 's/[0-9][0-9]*/&,/g'; echo '0};'; done; } > $@
 
-$B/compiler/picture_html.o: $B/grammar/picture_page.h
+$B/compiler/show/picture_html.o: $B/grammar/picture_page.h
 
 $B/runtime/cpu/%.o: runtime/cpu/%.c
 	@mkdir -p $(@D)
@@ -255,7 +255,7 @@ $B/bench/%: bench/%.c tests/plan.h tests/search/published.h $B/libpipec.a
 	@mkdir -p $(@D)
 	$(TEST_C) $(PIPEC_FLAGS) -Itests $< $B/libpipec.a -lm
 
--include $(wildcard $B/*/*.d $B/*/*/*.d)
+-include $(wildcard $B/*/*.d $B/*/*/*.d $B/*/*/*/*.d)
 
 .PHONY: all packages demo test bless bench soak install clean cuda sim gpu-test
 .DELETE_ON_ERROR:

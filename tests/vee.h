@@ -6,7 +6,7 @@
 #ifndef VEE_H
 #define VEE_H
 
-#include "search_vee.h"
+#include "order/search/search_vee.h"
 
 #include <math.h>
 #include <stdio.h>

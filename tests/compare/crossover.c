@@ -2,7 +2,7 @@
  * two whole plans take the same time: just above it the interleaved step is
  * shorter, just below it is not. */
 #include "plan.h"
-#include "whatif.h"
+#include "study/whatif.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -59,15 +59,15 @@ done
 all flags flags
 words=$("$pipec" --help schedules | sed -n 's/^  \([^ ]*\).*/\1/p')
 mentioned schedules
-words=$(sed -n 's/.*\.option = {\(.*\)}.*/\1/p' "$here"/compiler/schedules/*.c | tr -d ',"')
+words=$(sed -n 's/.*\.option = {\(.*\)}.*/\1/p' "$here"/compiler/order/schedules/*.c | tr -d ',"')
 mentioned options-of-schedules
-words=$(sed -n 's/^ *{"\(pipeline\|train\|cluster\)", "\([a-z]*\)".*/\2/p' "$here"/compiler/check*.c)
+words=$(sed -n 's/^ *{"\(pipeline\|train\|cluster\)", "\([a-z]*\)".*/\2/p' "$here"/compiler/read/check*.c)
 mentioned settings
-words=$(sed -n 's/^ *{"\([a-z0-9]*\)", offsetof(Settings.*/\1/p' "$here"/compiler/check*.c)
+words=$(sed -n 's/^ *{"\([a-z0-9]*\)", offsetof(Settings.*/\1/p' "$here"/compiler/read/check*.c)
 mentioned optimizer-arguments
-words=$(sed -n '/data_words\[\] = {/,/}/p' "$here"/compiler/check*.c | grep -o '"[a-z0-9]*"' | tr -d '"' | grep -v none)
+words=$(sed -n '/data_words\[\] = {/,/}/p' "$here"/compiler/read/check*.c | grep -o '"[a-z0-9]*"' | tr -d '"' | grep -v none)
 mentioned formats
-words=$(grep -o '{"[A-Za-z]*", [0-9a-z.+-]*, [^}]*}' "$here/compiler/parse.c" | sed 's/{"\([A-Za-z]*\)".*/\1/')
+words=$(grep -o '{"[A-Za-z]*", [0-9a-z.+-]*, [^}]*}' "$here/compiler/read/parse.c" | sed 's/{"\([A-Za-z]*\)".*/\1/')
 mentioned units
 words=$(sed -n 's/^\(<ORDER>\)*\("[a-z|"]*"\) *{.*/\2/p' "$here/grammar/pipe.l" | tr -d '"' | tr '|' ' ')
 mentioned keywords

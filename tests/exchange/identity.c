@@ -4,7 +4,7 @@
  * schedule over a grid is written as picture_csv writes it and read back to the
  * same order; other spellings of a file are the same file; and a file that was
  * damaged at random is refused, or is a whole order. */
-#include "picture.h"
+#include "show/picture.h"
 #include "plan.h"
 
 #include <stdlib.h>

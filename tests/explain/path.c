@@ -3,7 +3,7 @@
  * makespan; slack is what it says. Then case 10: the two warmups of
  * interleaved. */
 #include "plan.h"
-#include "whatif.h"
+#include "study/whatif.h"
 
 static int passed, failed;
 

@@ -3,7 +3,7 @@
  * action's cause ends just when the action starts, and causes lead back to the
  * start. */
 #include "../plan.h"
-#include "picture.h"
+#include "show/picture.h"
 
 static int passed, failed;
 

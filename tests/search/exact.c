@@ -2,7 +2,7 @@
  * order is tried: the bounds are never above the best, the exact search finds
  * it, and the quick search is never below it. Some have more chunks than ranks,
  * for the exact search alone. */
-#include "search.h"
+#include "order/search/search.h"
 
 #include <math.h>
 #include <stdio.h>

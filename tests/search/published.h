@@ -5,7 +5,7 @@
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
 
-#include "search.h"
+#include "order/search/search.h"
 
 #include <math.h>
 

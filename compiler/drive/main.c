@@ -1,0 +1,238 @@
+/* main.c: pipec reads a .pipe file and writes one program per rank.
+ *
+ * The list of passes below is the architecture: text goes in at the top, rank
+ * programs come out. */
+#include "options.h"
+#include "show/picture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name;
+    bool (*pass)(Program *p);
+    const char *what;
+} passes[] = {
+    {"parse", parse, "text -> tree"},
+    {"check", check,
+     "tree -> names and shapes, or an error that says what to type"},
+    {"graph", graph,
+     "forward ops -> their gradient, split in input and weights"},
+    {"partition", partition, "layers -> chunks on ranks"},
+    {"schedule", schedule, "chunks -> compute order per rank"},
+    {"communicate", communicate, "order -> plus sends, receives, reductions"},
+    {"prove", prove,
+     "actions -> exactly once, matched, acyclic; times by longest path"},
+    {"memory", memory,
+     "tensors -> fixed offsets in one arena per rank; waits; proved once more"},
+    {"lower", lower, "actions -> rank programs: calls with constant operands"},
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+/* Everything but the programs themselves. */
+static bool plan(Program *p)
+{
+    for (int i = 0; i < PASSES - 1; i++)
+        if (!passes[i].pass(p))
+            return false;
+    return true;
+}
+
+static int print_passes(void)
+{
+    for (int i = 0; i < PASSES; i++)
+        printf("  %-12s %s\n", passes[i].name, passes[i].what);
+    printf("  %-12s %s\n", "emit", "rank programs -> one readable file each");
+    return end_output();
+}
+
+static const char *default_folder(Program *p, const char *file)
+{
+    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file,
+               *dot = strrchr(base, '.');
+    size_t length = dot && dot > base ? (size_t)(dot - base) : strlen(base);
+    return text_format(p->arena, "out/%.*s%s", (int)length, base,
+                       p->emulate ? "-emulated" : "");
+}
+
+/* An emulation reads no data; without seconds in the plan a unit takes 1 ms. */
+static bool prepare_emulation(Program *p)
+{
+    if (p->unit_ms > 0 && !p->cost.unit) {
+        error_plain(p, "--unit-ms: this plan is in seconds, by its `cluster` "
+                       "block");
+        return false;
+    }
+    if (p->unit_ms == 0)
+        p->unit_ms = 1;
+    p->set.data_path = "/dev/null";
+    return true;
+}
+
+enum { MOST_OTHERS = 32 };
+
+/* Does the list, with commas between, hold the name. */
+static bool names(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : at)
+        if (strncmp(at, name, length) == 0 && strchr(",( ", at[length]))
+            return true;
+    return false;
+}
+
+/* The same file under other schedules, for a page that switches between them:
+ * those named, or all that accept the file's stages and chunks. */
+static int other_plans(Program *p, const char *list, Program **others)
+{
+    bool all = list && strcmp(list, "all") == 0;
+    int count = 0;
+    int schedules = schedule_count + p->written_count;
+    for (int i = 0; list && i < schedules && count < MOST_OTHERS; i++) {
+        const Schedule *s = known_schedule(p, i);
+        if (s == p->set.schedule || (all && s->searches) ||
+            (!all && !names(list, s->name)))
+            continue;
+        const char *setting = text_format(p->arena, "schedule=%s", s->name);
+        Replan other = replan(p, &setting, 1);
+        if (!other.refused_by)
+            others[count++] = other.p;
+        else
+            close_replan(&other);
+    }
+    return count;
+}
+
+static int finish_inspect(Program *p, const Options *o)
+{
+    Program *others[MOST_OTHERS];
+    bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    if (o->measured && !measured(p, o->measured))
+        return 1;
+    if (o->measured && o->output)
+        return !picture_measured(p, o->output);
+    if (o->output)
+        return !picture(p, o->output,
+                        &(Look){.arrows = o->arrows,
+                                .comms = o->comms,
+                                .all = o->all,
+                                .others = others,
+                                .other_count = other_plans(
+                                    p, o->compare.schedules, others)});
+    if (o->ops)
+        op_table(p, stdout);
+    else if (o->measured)
+        inspect_measured(p, stdout, colour, o->all);
+    else
+        inspect(p, stdout, colour, o->all);
+    return end_output();
+}
+
+/* ---- doing it ---- */
+
+/* The other file of a diff, with the same -D. */
+static bool read_second(const Program *p, const Options *o, Program *q)
+{
+    *q = (Program){
+        .arena = p->arena, .diagnostics = p->diagnostics, .target = p->target};
+    if (!read_file(q, o->second))
+        return false;
+    for (int i = 1; i < p->source_count; i++) {
+        q->sources = array_grow(q->arena, q->sources, q->source_count,
+                                sizeof *q->sources);
+        q->sources[q->source_count++] = p->sources[i];
+    }
+    return true;
+}
+
+/* Commands that plan more than the file itself. */
+static int study(Program *p, const Options *o)
+{
+    CompareOptions lists = o->compare;
+    Program q;
+    int status = 1;
+    lists.plot = o->output;
+    if (o->command == COMMAND_COMPARE && parse(p) && check(p))
+        status = compare(p, &lists, stdout);
+    else if (o->command == COMMAND_DIFF && !o->second && parse(p) && check(p))
+        status = diff_schedules(p, lists.schedules, stdout, o->all);
+    else if (o->second && read_second(p, o, &q) && plan(p) && plan(&q))
+        status = diff(p, &q, stdout, o->all);
+    return status ? status : end_output();
+}
+
+static int finish(Program *p, const Options *o)
+{
+    const char *folder = o->output ? o->output : default_folder(p, o->file);
+    switch (o->command) {
+    case COMMAND_INSPECT: return finish_inspect(p, o);
+    case COMMAND_EXPLAIN: {
+        int status = explain(p, o->second, stdout, o->all);
+        return status ? status : end_output();
+    }
+    case COMMAND_BUILD:
+        if (!emit(p, folder) || !build(p, folder))
+            return 1;
+        printf("%d programs in %s\n", p->ranks, folder);
+        return 0;
+    case COMMAND_RUN:
+        return (!p->emulate && !data_is_readable(p)) || !emit(p, folder) ||
+               !build(p, folder) ||
+               !run(p, folder, o->runtime, o->runtime_count);
+    default: return 0;
+    }
+}
+
+/* The programs themselves are only lowered for those who want them. */
+static bool wants(const Options *o, int pass)
+{
+    return pass < PASSES - 1 || o->dump || o->command >= COMMAND_BUILD;
+}
+
+static bool is_pass(const char *name)
+{
+    for (int i = 0; i < PASSES; i++)
+        if (strcmp(name, passes[i].name) == 0)
+            return true;
+    return strcmp(name, "emit") == 0;
+}
+
+static int compile(Program *p, const Options *o)
+{
+    if (o->dump && !is_pass(o->dump))
+        return wrong_usage(
+            "there is no pass `%s`; `pipec --help passes` lists them", o->dump);
+    if (!o->dump &&
+        (o->command == COMMAND_COMPARE || o->command == COMMAND_DIFF))
+        return study(p, o);
+    for (int i = 0; i < PASSES && wants(o, i); i++) {
+        if (passes[i].pass == lower && p->emulate && !prepare_emulation(p))
+            return 1;
+        if (!passes[i].pass(p))
+            return 1;
+        if (o->dump && strcmp(o->dump, passes[i].name) == 0)
+            break;
+    }
+    if (!o->dump)
+        return finish(p, o);
+    dump(p, o->dump, stdout);
+    return end_output();
+}
+
+int main(int argc, char **argv)
+{
+    Program p = {.arena = arena_open(), .diagnostics = stderr};
+    Options o = {.command = COMMAND_NONE};
+    int status = read_command_line(&p, &o, argc, argv);
+    if (status < 0 && o.version)
+        status = (puts("pipec " PIPEC_VERSION), end_output());
+    else if (status < 0 && o.help)
+        status = o.topic && strcmp(o.topic, "passes") == 0 ? print_passes()
+                                                           : print_help(&o);
+    else if (status < 0)
+        status = compile(&p, &o);
+    arena_close(p.arena);
+    return status;
+}

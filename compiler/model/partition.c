@@ -1,0 +1,194 @@
+/* partition.c: layers -> chunks on ranks.
+ *
+ * Reads: layers, set. Writes: chunks, ranks, copies. Guarantees: every layer of
+ * every copy of the model is in exactly one chunk, in order; no chunk is empty;
+ * chunk c has one input and one output tensor.
+ *
+ * Ranges are half open: chunk c has the layers [first_layer, first_layer +
+ * layer_count). */
+#include "compile.h"
+#include "order/written.h"
+
+static bool enough_layers(Program *p)
+{
+    if (p->layer_count >= p->copy_chunks)
+        return true;
+    Span at = p->set.stages.at;
+    if (at.source < 0 ||
+        (p->set.virtuals.value > 1 && p->set.virtuals.at.source >= 0))
+        at = p->set.virtuals.at;
+    error_at(p, at, "%d layers cannot fill %d chunks", p->layer_count,
+             p->copy_chunks);
+    if (at.begin != p->set.stages.at.begin)
+        note_at(p, p->set.stages.at, "%g stages, from here",
+                p->set.stages.value);
+    help(p, "use at most %d chunks (stages times virtual), or more layers",
+         p->layer_count);
+    return false;
+}
+
+static bool split_fits(Program *p)
+{
+    long sum = 0;
+    for (int i = 0; i < p->set.size_count; i++)
+        sum += p->set.sizes[i];
+    if (p->set.size_count != p->copy_chunks) {
+        error_at(p, p->set.split_at, "%d sizes for %d chunks",
+                 p->set.size_count, p->copy_chunks);
+        note_at(p, p->set.stages.at, "%g stages, from here",
+                p->set.stages.value);
+        help(p, "write one size per chunk, in the order of the model, or "
+                "`split even`");
+        return false;
+    }
+    if (sum == p->layer_count)
+        return true;
+    error_at(p, p->set.split_at,
+             "the sizes add up to %ld, but the model has %d layers", sum,
+             p->layer_count);
+    help(p, "`pipec inspect` lists the layers; the loss is not one of them");
+    return false;
+}
+
+/* Even: sizes differ by at most one, the larger ones first. Balanced: by the
+ * operations of forward and backward, the loss with its layer. */
+static const int *chunk_sizes(Program *p)
+{
+    if (p->set.split == SPLIT_EXPLICIT)
+        return p->set.sizes;
+    int *sizes = arena_take(p->arena, sizeof *sizes * (size_t)p->copy_chunks);
+    if (p->set.split == SPLIT_BALANCED) {
+        double *cost = arena_take(p->arena,
+                                  sizeof *cost * (size_t)p->layer_count);
+        layer_costs(p, cost);
+        balanced_sizes(cost, p->layer_count, p->copy_chunks, p->ranks,
+                       p->set.placement, sizes);
+        return sizes;
+    }
+    for (int c = 0; c < p->copy_chunks; c++)
+        sizes[c] = p->layer_count / p->copy_chunks +
+                   (c < p->layer_count % p->copy_chunks);
+    return sizes;
+}
+
+static void count_work(Program *p, Chunk *chunk)
+{
+    for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count; i++)
+        chunk->work[ENTRY_FORWARD] += p->ops[i].kind->work(p, &p->ops[i],
+                                                           ENTRY_FORWARD);
+    for (int i = chunk->first_gradient;
+         i < chunk->first_gradient + chunk->gradient_count; i++) {
+        const Gradient *g = &p->gradients[i];
+        const Op *op = &p->ops[g->op];
+        if (g->entry == ENTRY_SUM)
+            chunk->work[ENTRY_INPUT] += (double)p->tensors[g->dx].values;
+        else
+            chunk->work[g->entry] += op->kind->work(p, op, g->entry);
+    }
+    for (int i = 0; i < p->parameter_count; i++) {
+        const Parameter *q = &p->parameters[i];
+        if (q->layer >= chunk->first_layer &&
+            q->layer < chunk->first_layer + chunk->layer_count)
+            chunk->parameters += q->rows * (q->columns ? q->columns : 1);
+    }
+}
+
+int gradients_end(const Program *p, int layer)
+{
+    int per_copy = p->gradient_count / p->copies;
+    return layer % p->layer_count ? p->layer_gradient[layer - 1]
+                                  : (layer / p->layer_count + 1) * per_copy;
+}
+
+static void fill_chunk(Program *p, int c, int first_layer, int size)
+{
+    Chunk *chunk = &p->chunks[c];
+    int last = first_layer + size - 1, within = c % p->copy_chunks;
+    const Layer *first = &p->layers[first_layer], *final = &p->layers[last];
+    bool begins = within == 0, ends = within == p->copy_chunks - 1;
+    *chunk = (Chunk){.first_layer = first_layer,
+                     .layer_count = size,
+                     .rank = placed_rank(p->set.placement, p->ranks, c),
+                     .copy = c / p->copy_chunks,
+                     .previous = begins ? -1 : c - 1,
+                     .next = ends ? -1 : c + 1,
+                     .first_op = first->first_op,
+                     .x = first->input,
+                     .op_count = final->first_op + final->op_count -
+                                 first->first_op,
+                     .first_gradient = p->layer_gradient[last]};
+    chunk->gradient_count = gradients_end(p, first_layer) -
+                            chunk->first_gradient;
+    chunk->y = ends ? -1 : final->output;
+    chunk->targets = !ends ? -1
+                           : p->targets +
+                                 chunk->copy * (p->tensor_count / p->copies);
+    chunk->dx = begins ? -1 : p->gradient_of[chunk->x];
+    chunk->dy = ends ? -1 : p->gradient_of[chunk->y];
+    count_work(p, chunk);
+}
+
+/* The first half of the micro-batches passes the first copy. */
+static void share_micros(Program *p, Chunk *chunk)
+{
+    int all = (int)p->set.microbatches.value,
+        half = p->copies == 1 ? all : (all + 1) / 2;
+    chunk->first_micro = chunk->copy ? half : 0;
+    chunk->micro_count = chunk->copy ? all - half : half;
+}
+
+bool goes_through(const Program *p, int chunk, int micro)
+{
+    int k = micro - p->chunks[chunk].first_micro;
+    return k >= 0 && k < p->chunks[chunk].micro_count;
+}
+
+int chunk_of_layer(const Program *p, int layer)
+{
+    int c = 0;
+    while (p->chunks[c].first_layer + p->chunks[c].layer_count <= layer)
+        c++;
+    return c;
+}
+
+const char *const placement_names[PLACEMENT_COUNT] = {
+#define AS_TEXT(name, text) text,
+    PLACEMENTS(AS_TEXT)
+#undef AS_TEXT
+};
+
+int placed_rank(Placement placement, int ranks, int chunk)
+{
+    int place = chunk % ranks;
+    bool back = placement != PLACE_LOOP && chunk / ranks % 2;
+    return back ? ranks - 1 - place : place;
+}
+
+size_t parameter_values(const Parameter *q)
+{
+    return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
+}
+
+bool partition(Program *p)
+{
+    p->ranks = (int)p->set.stages.value;
+    p->copies = p->set.placement == PLACE_TWIN ? 2 : 1;
+    p->copy_chunks = p->ranks * (int)p->set.virtuals.value;
+    p->chunk_count = p->copies * p->copy_chunks;
+    if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
+        (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
+        return false;
+    if (!given_times_fit(p))
+        return false;
+    const int *sizes = chunk_sizes(p);
+    if (p->copies > 1)
+        copy_model(p);
+    p->chunks = arena_take(p->arena,
+                           sizeof *p->chunks * (size_t)p->chunk_count);
+    for (int c = 0, layer = 0; c < p->chunk_count; c++) {
+        fill_chunk(p, c, layer, sizes[c % p->copy_chunks]);
+        share_micros(p, &p->chunks[c]);
+        layer += p->chunks[c].layer_count;
+    }
+    return true;
+}

@@ -1,0 +1,514 @@
+/* search_plan.c: `schedule auto`: an order searched for the costs, the placement
+ * and the memory of a plan.
+ *
+ * Reads: set, chunks, cost, tensors. Writes: order, search. Guarantees: no longer
+ * than any named schedule of this placement that fits the same memory; where
+ * `memory` is given, no rank's arena is larger.
+ *
+ * The search counts memory in a simple way: so much from F to I, so much of it
+ * until W. What else is in an arena, parameters, scratch, buffers of messages,
+ * is found by planning the order as it would be run:
+ *
+ *     limit of the search  ->  order  ->  communicate, prove, memory  ->  arena
+ *            ^                                                              |
+ *            +----------- less by what the arena is too large --------------+     */
+#include "order/order.h"
+#include "search_plan.h"
+#include "order/written.h"
+
+#include "search_vee.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TRIES = 8, HALVINGS = 3, EXACT = 60000 };  // of a limit; partial orders
+static const double SHORT = 0.05;   // of a search that only finds a limit
+static const double EFFORT = 0.25;  // of a search, where the option is 1
+
+typedef struct Plan {
+    Program *p;
+    Problem q;
+    double *limit;  // [rank] floats that the search may count
+    double *over;   // [rank] floats of its arena that do not fit
+    double bytes;   // of a whole arena, as written; INFINITY: no limit
+    double memory;  // the same in whole floats
+    Order *best;
+    Result result;
+    double bound;
+    List *order;            // the best that fits
+    double value;           // its metric; INFINITY: none does
+    const Schedule *named;  // the same of the schedules with a name; NULL: none
+    List *named_order;
+    double named_value;
+    double *least;  // [rank] floats of an arena with one micro-batch at a time
+    size_t *arena;  // [rank] floats, of the last trial
+    double *lasting;  // [rank] of that, what lives all along
+    int peak;         // most chunks that a rank holds, of the last trial
+} Plan;
+
+/* ---- memory ---- */
+
+static size_t read_by(const Program *p, int c, int readers)
+{
+    const Frame *frame = &p->frames[c];
+    const Chunk *chunk = &p->chunks[c];
+    size_t floats = 0;
+    if (frame->x & readers)
+        floats += aligned(p->tensors[chunk->x].floats);
+    if (frame->y & readers && chunk->y >= 0)
+        floats += aligned(p->tensors[chunk->y].floats);
+    return floats;
+}
+
+/* What a micro-batch holds: from F to the end of I, and from there to W. */
+static void fill_memory(Plan *n)
+{
+    Program *p = n->p;
+    size_t chunks = (size_t)p->chunk_count;
+    double *held = arena_take(p->arena, sizeof *held * chunks),
+           *kept = arena_take(p->arena, sizeof *kept * chunks);
+    take_frames(p);
+    for (int c = 0; c < p->chunk_count; c++) {
+        const Chunk *chunk = &p->chunks[c];
+        frame_chunk(p, c, true);
+        const Frame *frame = &p->frames[c];
+        size_t gradients = frame->dhold;
+        if (frame->dy & READ_WEIGHT && chunk->dy >= 0)
+            gradients += aligned(p->tensors[chunk->dy].floats);
+        if (frame->dx & READ_WEIGHT && chunk->dx >= 0 && chunk->dx != chunk->dy)
+            gradients += aligned(p->tensors[chunk->dx].floats);
+        held[c] = (double)(frame->keep + frame->hold +
+                           read_by(p, c, READ_INPUT | READ_WEIGHT));
+        kept[c] = (double)(frame->hold + read_by(p, c, READ_WEIGHT) +
+                           gradients);
+        held[c] = held[c] > 0 ? held[c] : 1;
+    }
+    n->q.held = held;
+    n->q.kept = kept;
+}
+
+static double *room_of(const Plan *n)
+{
+    return arena_take(n->p->arena, sizeof(double) * (size_t)n->q.chunks);
+}
+
+/* The search is best where W never needs more than I. Where it does, memory can
+ * also be counted too low, which is right for a W behind its I, or too high,
+ * which is right for one that waits. */
+static bool needs_more_for_weights(const Plan *n)
+{
+    for (int c = 0; c < n->q.chunks; c++)
+        if (n->q.kept[c] > n->q.held[c])
+            return true;
+    return false;
+}
+
+static void count_low(Plan *n, double *kept)
+{
+    for (int c = 0; c < n->q.chunks; c++)
+        kept[c] = fmin(n->q.kept[c], n->q.held[c]);
+    n->q.kept = kept;
+}
+
+static void count_high(Plan *n, double *held)
+{
+    for (int c = 0; c < n->q.chunks; c++)
+        held[c] = fmax(n->q.held[c], n->q.kept[c]);
+    n->q.held = held;
+}
+
+/* Its arenas, what lasts of them, its peak; returns the metric. */
+static double measure(Plan *n, const Program *trial)
+{
+    double longest = 0;
+    n->peak = 0;
+    for (int r = 0; r < trial->ranks; r++) {
+        int peak = peak_copies(trial, r);
+        n->arena[r] = isinf(n->memory) ? 0 : trial->arena_floats[r];
+        n->lasting[r] = 0;
+        n->peak = peak > n->peak ? peak : n->peak;
+        longest = fmax(longest, span_time(trial, r));
+    }
+    for (int i = 0; i < trial->block_count; i++)
+        if (trial->blocks[i].kind < BLOCK_KEEP)
+            n->lasting[trial->blocks[i].rank] +=
+                (double)trial->blocks[i].floats;
+    return n->q.metric == METRIC_SPAN ? longest : trial->makespan;
+}
+
+/* Plans what is in `order` as it would be run: its arenas and the metric;
+ * INFINITY: it cannot run. */
+static double try_order(Plan *n)
+{
+    Program trial = *n->p;
+    trial.arena = arena_open();
+    bool good = communicate(&trial) && prove(&trial) &&
+                (isinf(n->memory) || memory(&trial));
+    double value = good ? measure(n, &trial) : INFINITY;
+    arena_close(trial.arena);
+    return value;
+}
+
+static bool fits(const Plan *n)
+{
+    for (int r = 0; r < n->q.ranks; r++)
+        if ((double)n->arena[r] > n->memory)
+            return false;
+    return true;
+}
+
+/* ---- named schedules ---- */
+
+/* One micro-batch at a time. */
+static void run_alone(Program *p)
+{
+    for (int r = 0; r < p->ranks; r++) {
+        for (int m = 0; m < (int)p->set.microbatches.value; m++) {
+            for (int c = 0; c < p->chunk_count; c++)
+                if (p->chunks[c].rank == r)
+                    forward(p, r, c, m);
+            for (int c = p->chunk_count; c-- > 0;)
+                if (p->chunks[c].rank == r)
+                    backward(p, r, c, m);
+        }
+    }
+}
+
+static void run_schedule(Program *p, const Schedule *s)
+{
+    p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
+    p->set.schedule = s;
+    for (int i = 0; i < 4; i++)
+        p->set.option[i].value = s->fallback[i];
+    if (s->orders)
+        s->orders(p);
+    for (int r = 0; !s->orders && r < p->ranks; r++)
+        s->order(p, r);
+}
+
+/* The best of those that fit the memory, as they are without options; of two as
+ * good the one that holds less. */
+static void best_of_named(Plan *n)
+{
+    Program *p = n->p;
+    Settings kept = p->set;
+    int peak = 0;
+    n->named_value = INFINITY;
+    for (int i = 0; i < schedule_count; i++) {
+        const Schedule *s = schedules[i];
+        if (s == kept.schedule || !schedule_takes(s, kept.placement, p->ranks,
+                                                  (int)kept.virtuals.value))
+            continue;
+        run_schedule(p, s);
+        double value = try_order(n), slack = 1e-9 * value;
+        if (!fits(n) || value > n->named_value + slack ||
+            (value >= n->named_value - slack && n->peak >= peak))
+            continue;
+        peak = n->peak;
+        n->named = s;
+        n->named_order = p->order;
+        n->named_value = value;
+    }
+    p->set = kept;
+    n->order = n->named_order;
+    n->value = n->named_value;
+}
+
+/* The order that was tried last, if it fits and is better than what is known. */
+static void keep_if_better(Plan *n, double value)
+{
+    if (!fits(n) || value >= n->value)
+        return;
+    n->order = n->p->order;
+    n->value = value;
+}
+
+/* ---- the search ---- */
+
+static bool is_small(const Plan *n)
+{
+    return n->q.ranks <= 4 && n->q.microbatches <= 8 &&
+           n->q.chunks <= 2 * n->q.ranks;
+}
+
+/* The orders of a small problem that are proved to be best, or the best met. */
+static bool search_exactly(Plan *n, double effort, bool *proved)
+{
+    Exact exact = {.budget = (long long)(EXACT * effort)};
+    Result result;
+    if (!exact_orders(&n->q, &exact, n->best, &result))
+        return false;
+    *proved = exact.proved;
+    n->result = result;
+    return true;
+}
+
+static void search_once(Plan *n, double effort, bool last)
+{
+    Program *p = n->p;
+    bool found, proved = false;
+    int seed = (int)option(p, "seed");
+    Search search = {.seed = seed,
+                     .effort = is_small(n) ? SHORT * effort : effort};
+    if (p->set.placement == PLACE_VEE && !last)
+        found = vee_greedy(&n->q, n->best) &&
+                order_result(&n->q, n->best, &n->result, NULL);
+    else if (p->set.placement == PLACE_VEE)
+        found = search_vee(&n->q, seed, search.effort, n->best, &n->result);
+    else
+        found = search_orders(&n->q, &search, n->best, &n->result);
+    if (!found)
+        n->best[0].count = 0;
+    if (last && is_small(n) && !(found && search.optimal) &&
+        !needs_more_for_weights(n))
+        found |= search_exactly(n, effort, &proved);
+    if (!found)
+        n->result = (Result){INFINITY, INFINITY, 0};
+}
+
+/* Of one micro-batch at a time: its arenas, and of them what lasts in any
+ * order: parameters, what the optimizer keeps, scratch. */
+static void find_least(Plan *n)
+{
+    Program *p = n->p;
+    run_alone(p);
+    try_order(n);
+    for (int r = 0; r < p->ranks; r++)
+        n->least[r] = (double)n->arena[r];
+}
+
+/* Whole backwards in place of I, and no W, on ranks whose arena is too large: what
+ * a W reads need not stay. */
+static void make_whole(Plan *n)
+{
+    Program *p = n->p;
+    List *order = arena_take(p->arena, sizeof *order * (size_t)p->ranks);
+    for (int r = 0; r < p->ranks; r++) {
+        const List *from = &p->order[r];
+        bool whole = (double)n->arena[r] > n->memory;
+        for (int i = 0; i < from->count; i++) {
+            Action a = from->at[i];
+            if (whole && a.kind == ACT_I)
+                a.kind = ACT_B;
+            if (!whole || a.kind != ACT_W)
+                push_action(p, &order[r], a);
+        }
+        find_phases(&order[r]);
+    }
+    p->order = order;
+}
+
+/* A line for a person who waits; NULL clears it. */
+static void progress(const Plan *n, const char *stage)
+{
+    FILE *out = n->p->diagnostics;
+    double busy = most_work(&n->q);
+    if (out != stderr || !isatty(STDERR_FILENO))
+        return;
+    fputs("\r\033[K", out);
+    if (stage && !isinf(n->value))
+        fprintf(out, "search: %.2f %% bubble so far, not below %.2f %%; %s",
+                100 * (1 - busy / n->value), 100 * (1 - busy / n->bound),
+                stage);
+    else if (stage)
+        fprintf(out, "search: nothing fits so far; %s", stage);
+    fflush(out);
+}
+
+/* Searches within the limits. True: the order fits as a whole; else `over` is
+ * what its arenas are too large by. */
+static bool try_limits(Plan *n, double effort, bool last)
+{
+    Program *p = n->p;
+    progress(n, last ? "the best that fits" : "what fits");
+    search_once(n, effort, last);
+    if (isinf(n->result.makespan))
+        return false;
+    p->order = arena_take(p->arena, sizeof(List) * (size_t)n->q.ranks);
+    use_orders(p, n->best);
+    keep_if_better(n, try_order(n));
+    bool good = fits(n);
+    for (int r = 0; r < n->q.ranks; r++)
+        n->over[r] = fmax(0, (double)n->arena[r] - n->memory);
+    for (int more = 0; !fits(n) && more < 2; more++) {
+        make_whole(n);
+        keep_if_better(n, try_order(n));
+    }
+    return good;
+}
+
+/* The memory model leaves out buffers of messages, and that blocks of different
+ * sizes do not pack. So what an order's arena is too large by is taken off the
+ * rank's limit until one fits; from there half the way back up, and so on. Short
+ * searches find the limit, a long one the order. */
+static void search_within(Plan *n, double effort)
+{
+    size_t bytes = sizeof(double) * (size_t)n->q.ranks;
+    double *low = arena_take(n->p->arena, bytes),
+           *high = arena_take(n->p->arena, bytes);
+    int below = 0, above = 0;
+    for (int i = 0; i < TRIES && below < HALVINGS && !isinf(n->memory); i++) {
+        bool good = try_limits(n, SHORT * effort, false);
+        if (!good && isinf(n->result.makespan) && !below)
+            return;
+        memcpy(good ? low : high, n->limit, bytes);
+        below += good;
+        above += !good;
+        if (good && !above)
+            break;
+        for (int r = 0; r < n->q.ranks; r++)
+            n->limit[r] = below ? (low[r] + high[r]) / 2
+                                : n->limit[r] - n->over[r];
+    }
+    if (below)
+        memcpy(n->limit, low, bytes);
+    if (try_limits(n, effort, true) || isinf(n->memory))
+        return;
+    for (int r = 0; r < n->q.ranks; r++)
+        n->limit[r] -= n->over[r];
+    try_limits(n, effort, true);
+}
+
+/* With each way to count memory, until the bound is reached. */
+static void search_all(Plan *n, double effort)
+{
+    enum { LOW, AS_IT_IS, HIGH, WAYS };
+    Problem q = n->q;
+    int ways = needs_more_for_weights(n) && !isinf(n->memory) ? WAYS : 1;
+    for (int way = 0; way < ways && n->value > n->bound * (1 + 1e-9); way++) {
+        n->q = q;
+        if (way == LOW)
+            count_low(n, room_of(n));
+        else if (way == HIGH)
+            count_high(n, room_of(n));
+        for (int r = 0; r < q.ranks; r++)
+            n->limit[r] = n->memory - n->lasting[r];
+        search_within(n, effort / ways);
+    }
+    n->q = q;
+}
+
+/* ---- what no order is below ---- */
+
+/* For any placement: a rank cannot begin before the first micro-batch has come
+ * to it, and then has all its work to do. */
+static double work_bound(const Problem *q)
+{
+    double most = 0;
+    for (int r = 0; r < q->ranks; r++) {
+        double arrival = 0;
+        for (int c = 0; q->rank[c] != r && q->metric == METRIC_MAKESPAN; c++)
+            arrival += q->time[SEARCH_F][c] + q->message[c + 1];
+        most = fmax(most, rank_work(q, r) + arrival);
+    }
+    return most;
+}
+
+/* A chunk without parameters before it sends no gradient: then the chunk before
+ * waits for nothing, which only `work_bound` allows for. */
+static bool gradients_cross(const Program *p)
+{
+    for (int c = 0; c < p->chunk_count; c++)
+        if (p->chunks[c].previous >= 0 && p->chunks[c].dx < 0)
+            return false;
+    return true;
+}
+
+/* Of all orders whose arenas fit: beside what lasts, whatever else is in them,
+ * there is room for what the search counts, or less. A whole B holds no more
+ * than before it. */
+static void find_bound(Plan *n)
+{
+    Problem kept = n->q, *q = &n->q;
+    bool proved = false;
+    count_low(n, room_of(n));
+    for (int r = 0; r < q->ranks; r++)
+        n->limit[r] = n->memory - n->lasting[r];
+    n->bound = work_bound(q);
+    if (q->chunks == q->ranks && gradients_cross(n->p))
+        n->bound = fmax(n->bound, bound_metric(q));
+    n->best[0].count = 0;
+    if (is_small(n) && gradients_cross(n->p) &&
+        search_exactly(n, option(n->p, "effort"), &proved) && proved)
+        n->bound = fmax(n->bound, metric_of(q, &n->result));
+    n->q = kept;
+}
+
+/* ---- the schedule ---- */
+
+static bool can_search(Program *p)
+{
+    bool one = p->set.placement == PLACE_LOOP && p->chunk_count == p->ranks;
+    if (one || p->set.placement == PLACE_VEE)
+        return true;
+    error_at(p, p->set.schedule_at,
+             "`auto` plans one chunk per rank, or a vee; this is a %s of "
+             "`virtual` %d",
+             placement_names[p->set.placement], p->copy_chunks / p->ranks);
+    help(p, p->copies > 1 ? "leave the placement out, or use `placement vee`"
+                          : "use `placement vee`, or `virtual 1`");
+    return false;
+}
+
+static bool no_order_fits(Plan *n)
+{
+    Program *p = n->p;
+    int worst = 0;
+    for (int r = 0; r < p->ranks; r++)
+        worst = n->least[r] > n->least[worst] ? r : worst;
+    error_at(p, p->set.schedule_at, "no order was found within %.0f bytes",
+             n->bytes);
+    help(p,
+         "rank %d needs %.0f bytes for one micro-batch at a time: give more "
+         "memory, or use fewer rows, or more stages",
+         worst, 4 * n->least[worst]);
+    return false;
+}
+
+static Plan start_plan(Program *p)
+{
+    size_t ranks = (size_t)p->ranks;
+    double memory = option(p, "memory");
+    Plan n = {.p = p, .q = problem_in_chunks(p, INFINITY)};
+    memory = memory > 0 ? memory : p->set.memory.value;
+    n.bytes = memory > 0 ? memory : INFINITY;
+    n.memory = floor(n.bytes / 4);
+    n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;
+    n.q.limit = n.limit = arena_take(p->arena, sizeof *n.limit * ranks);
+    n.over = arena_take(p->arena, sizeof *n.over * ranks);
+    n.lasting = arena_take(p->arena, sizeof *n.lasting * ranks);
+    n.least = arena_take(p->arena, sizeof *n.least * ranks);
+    n.arena = arena_take(p->arena, sizeof *n.arena * ranks);
+    n.best = take_orders(p, &n.q);
+    fill_memory(&n);
+    return n;
+}
+
+bool search_plan(Program *p)
+{
+    if (!can_search(p))
+        return false;
+    Plan n = start_plan(p);
+    find_least(&n);
+    find_bound(&n);
+    best_of_named(&n);
+    search_all(&n, option(p, "effort") * EFFORT);
+    progress(&n, NULL);
+    if (isinf(n.value))
+        return no_order_fits(&n);
+    if (n.bound > n.value * (1 + 1e-6))
+        abort();  // the proof of the bound is wrong, or the times are
+    p->order = n.order;
+    p->search = arena_take(p->arena, sizeof *p->search);
+    *p->search = (SearchReport){.named = n.named ? n.named->name : NULL,
+                                .before = n.named_value,
+                                .after = n.value,
+                                .bound = fmin(n.bound, n.value),
+                                .busiest = most_work(&n.q),
+                                .memory = n.bytes,
+                                .span = n.q.metric == METRIC_SPAN};
+    return true;
+}

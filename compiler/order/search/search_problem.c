@@ -1,0 +1,121 @@
+/* search_problem.c: a plan as a Problem, and its Orders as compute orders.
+ *
+ * Reads: set, chunks, ranks, cost. Writes: order. */
+#include "search_problem.h"
+#include "order/written.h"
+
+#include <math.h>
+
+static int *ranks_of_chunks(Program *p)
+{
+    int *rank = arena_take(p->arena, sizeof *rank * (size_t)p->chunk_count);
+    for (int c = 0; c < p->chunk_count; c++)
+        rank[c] = p->chunks[c].rank;
+    return rank;
+}
+
+/* Latencies of messages; a hand-over inside a rank has none. */
+static double *messages_of(Program *p)
+{
+    double *message = arena_take(p->arena,
+                                 sizeof *message * (size_t)p->chunk_count);
+    for (int c = 0; c < p->chunk_count; c++) {
+        int from = p->chunks[c].previous;
+        if (from >= 0 && p->chunks[from].rank != p->chunks[c].rank)
+            message[c] = p->cost.message[c];
+    }
+    return message;
+}
+
+static double *all_equal(Program *p, int count, double value)
+{
+    double *made = arena_take(p->arena, sizeof *made * (size_t)count);
+    for (int i = 0; i < count; i++)
+        made[i] = value;
+    return made;
+}
+
+Problem problem_in_chunks(Program *p, double most)
+{
+    choose_cost(p);
+    const double *one = all_equal(p, p->chunk_count, 1);
+    return (Problem){.ranks = p->ranks,
+                     .chunks = p->chunk_count,
+                     .microbatches = (int)p->set.microbatches.value,
+                     .rank = ranks_of_chunks(p),
+                     .time = {p->cost.compute[ACT_F], p->cost.compute[ACT_I],
+                              p->cost.compute[ACT_W]},
+                     .message = messages_of(p),
+                     .held = one,
+                     .kept = one,
+                     .limit = all_equal(p, p->ranks, most),
+                     .metric = METRIC_MAKESPAN};
+}
+
+Order *take_orders(Program *p, const Problem *q)
+{
+    Order *orders = arena_take(p->arena, sizeof *orders * (size_t)q->ranks);
+    for (int c = 0; c < q->chunks; c++)
+        orders[q->rank[c]].count += SEARCH_KINDS * q->microbatches;
+    for (int r = 0; r < q->ranks; r++)
+        orders[r].at = arena_take(p->arena, sizeof *orders[r].at *
+                                                (size_t)orders[r].count);
+    return orders;
+}
+
+/* The other way round; a B is an I and a W behind it. */
+static void read_orders(const Program *p, Order *orders)
+{
+    for (int r = 0; r < p->ranks; r++) {
+        orders[r].count = 0;
+        for (int i = 0; i < p->order[r].count; i++) {
+            Action a = p->order[r].at[i];
+            short entry = (short)(a.chunk * SEARCH_KINDS);
+            short *at = orders[r].at + orders[r].count;
+            if (a.kind == ACT_B)
+                at[1] = (short)(entry + SEARCH_W);
+            at[0] = (short)(entry + (a.kind == ACT_F   ? SEARCH_F
+                                     : a.kind == ACT_W ? SEARCH_W
+                                                       : SEARCH_I));
+            orders[r].count += a.kind == ACT_B ? 2 : 1;
+        }
+    }
+}
+
+void use_orders(Program *p, const Order *orders)
+{
+    static const ActionKind kinds[SEARCH_KINDS] = {ACT_F, ACT_I, ACT_W};
+    int *done = arena_take(p->arena, sizeof *done * SEARCH_KINDS *
+                                         (size_t)p->chunk_count);
+    for (int r = 0; r < p->ranks; r++) {
+        p->order[r] = (List){NULL, 0, 0, 0};
+        for (int i = 0; i < orders[r].count; i++) {
+            int entry = orders[r].at[i];
+            push_action(p, &p->order[r],
+                        (Action){kinds[entry % SEARCH_KINDS],
+                                 entry / SEARCH_KINDS, done[entry]++, -1, 0});
+        }
+        find_phases(&p->order[r]);
+    }
+}
+
+void use_if_shorter(Program *p, const Problem *q, const Order *orders)
+{
+    Order *before = take_orders(p, q);
+    Result old, new;
+    read_orders(p, before);
+    if (!order_result(q, orders, &new, NULL))
+        return;
+    bool known = order_result(q, before, &old, NULL);
+    if (!known || new.makespan < old.makespan *(1 - 1e-9))
+        use_orders(p, orders);
+}
+
+bool pattern_orders(Program *p, VeePattern which)
+{
+    Problem q = problem_in_chunks(p, INFINITY);
+    Order *orders = take_orders(p, &q);
+    vee_pattern(&q, which, orders);
+    use_orders(p, orders);
+    return true;
+}

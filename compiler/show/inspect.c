@@ -1,0 +1,244 @@
+/* inspect.c: the plan as text: partition, timeline, bubble, memory, messages.
+ *
+ * Every figure comes from the action lists, their times and the blocks; the
+ * cost model is named. */
+#include "order/search/search_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+double bubble_of(const Program *p)
+{
+    double busy = 0;
+    for (int r = 0; r < p->ranks; r++)
+        busy += busy_time(p, r);
+    return p->makespan > 0 ? 1 - busy / (p->makespan * p->ranks) : 0;
+}
+
+static long all_parameters(const Program *p)
+{
+    long sum = 0;
+    for (int i = 0; i < p->parameter_count; i++)
+        if (p->parameters[i].tied < 0)
+            sum += p->parameters[i].rows *
+                   (p->parameters[i].columns ? p->parameters[i].columns : 1);
+    return sum;
+}
+
+static const char *layer_range(Program *p, const Chunk *chunk)
+{
+    const char *first = p->layers[chunk->first_layer].name;
+    const char *last =
+        p->layers[chunk->first_layer + chunk->layer_count - 1].name;
+    const char *text = chunk->layer_count == 1
+                           ? first
+                           : text_format(p->arena, "%s .. %s", first, last);
+    return chunk->targets >= 0 ? text_format(p->arena, "%s, loss", text) : text;
+}
+
+/* The copies of a twin are tied as well, under one name: nothing to say here. */
+static void tie_line(const Program *p, const Tie *tie, FILE *out)
+{
+    const char *first = p->parameters[tie->uses[0]].name;
+    int names = 1;
+    for (int u = 1; u < tie->use_count / p->copies; u++) {
+        const char *name = p->parameters[tie->uses[u]].name;
+        fprintf(out, names++ == 1 ? "tied: %s = %s" : " = %s", first, name);
+    }
+    if (names > 1)
+        fprintf(out, " (counted at every use above)\n");
+}
+
+static void partition_table(Program *p, FILE *out)
+{
+    size_t width = 6;
+    for (int c = 0; c < p->chunk_count; c++)
+        if (strlen(layer_range(p, &p->chunks[c])) > width)
+            width = strlen(layer_range(p, &p->chunks[c]));
+    fprintf(out,
+            "chunk rank layers %-*s  parameters   F Mflop   I Mflop   W Mflop  "
+            "keeps bytes\n",
+            (int)width, "");
+    for (int c = 0; c < p->chunk_count; c++) {
+        const Chunk *chunk = &p->chunks[c];
+        fprintf(out, "%5d %4d %6d %-*s %11ld %9.1f %9.1f %9.1f %12zu\n", c,
+                chunk->rank, chunk->layer_count, (int)width,
+                layer_range(p, chunk), chunk->parameters,
+                chunk->work[ENTRY_FORWARD] / 1e6,
+                chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
+                4 * (p->frames[c].keep + p->frames[c].hold));
+    }
+    for (int t = 0; t < p->tie_count; t++)
+        tie_line(p, &p->ties[t], out);
+    if (p->copies > 1)
+        fprintf(out,
+                "two copies of the model, chunks 0 .. %d and %d .. %d: "
+                "their gradients are added\n",
+                p->copy_chunks - 1, p->copy_chunks, p->chunk_count - 1);
+}
+
+static const char *time_text(Program *p, double time)
+{
+    if (p->cost.unit)
+        return text_format(p->arena, "%g", time);
+    return text_format(p->arena, "%.4g ms", 1e3 * time);
+}
+
+static void bubble_lines(Program *p, FILE *out)
+{
+    int stages = p->ranks, microbatches = (int)p->set.microbatches.value,
+        virtuals = (int)p->set.virtuals.value;
+    double own = 0;
+    for (int r = 0; r < p->ranks; r++)
+        own += span_time(p, r) > 0 ? 1 - busy_time(p, r) / span_time(p, r) : 0;
+    fprintf(out, "makespan %s, %s\n", time_text(p, p->makespan),
+            p->cost.unit ? "in forwards of one chunk (F 1, B 2, messages 0)"
+                         : cost_source(p));
+    fprintf(out, "bubble by the textbook, %s: %.2f %%\n",
+            p->set.schedule->chapter_bubble,
+            100 * p->set.schedule->bubble(stages, microbatches, virtuals));
+    fprintf(out,
+            "bubble of the makespan: %.2f %%; of each rank's own span, on "
+            "average: %.2f %%\n",
+            100 * bubble_of(p), 100 * own / p->ranks);
+}
+
+/* What a reader of the numbers should know about the list. */
+static void schedule_notes(Program *p, FILE *out)
+{
+    const Schedule *s = p->set.schedule;
+    int microbatches = (int)p->set.microbatches.value,
+        least = s->least_micros ? s->least_micros(p->ranks) : 1;
+    if (microbatches < least)
+        fprintf(
+            out,
+            "`%s` is defined for %d micro-batches and more: with %d this is "
+            "its list for %d without the others, which leaves ranks idle\n",
+            s->name, least, microbatches, least);
+    if (p->sums == SUMS_ASCEND)
+        return;
+    Place at = p->sums_at;
+    fprintf(out,
+            "gradients are not added in the order of the micro-batches: %s on "
+            "rank %d comes late; %s\n",
+            action_text(p, p->lists[at.rank].at[at.index]), at.rank,
+            p->sums == SUMS_AGREE
+                ? "the order is the same for all chunks, so the last bits "
+                  "differ from other schedules', but not with the number of "
+                  "ranks"
+                : "chunks differ in the order, so the last bits are those of "
+                  "this list alone, the same in every run");
+}
+
+static double idle_share(const SearchReport *r, double value)
+{
+    return value > r->busiest ? 100 * (1 - r->busiest / value) : 0;
+}
+
+/* What was found by a search, what was known before, and what cannot be. */
+static void search_lines(Program *p, FILE *out)
+{
+    const SearchReport *r = p->search;
+    bool limited = !isinf(r->memory);
+    fputs("searched: ", out);
+    if (r->named)
+        fprintf(out, "%.2f %% (%s, the best of those with a name) -> ",
+                idle_share(r, r->before), r->named);
+    fprintf(out, "%.2f %% bubble of the %s", idle_share(r, r->after),
+            r->span ? "longest own span" : "makespan");
+    if (limited)
+        fprintf(out, " within %.0f bytes%s", r->memory,
+                r->named ? "" : ", where none with a name fits");
+    fprintf(out, "; no order of these chunks%s can be below %.2f %%%s\n",
+            limited ? " under this limit" : "", idle_share(r, r->bound),
+            r->after <= r->bound * (1 + 1e-9) ? ", so this is the best" : "");
+}
+
+static void rank_table(Program *p, FILE *out)
+{
+    fprintf(out, "rank  busy        idle        idle/makespan  idle/own span  "
+                 "peak chunks   arena bytes    alive at most\n");
+    for (int r = 0; r < p->ranks; r++) {
+        double busy = busy_time(p, r), span = span_time(p, r);
+        fprintf(out,
+                "%4d  %-10s  %-10s  %11.2f %%  %11.2f %%  %11d  %12zu  %15zu\n",
+                r, time_text(p, busy), time_text(p, p->makespan - busy),
+                p->makespan > 0 ? 100 * (1 - busy / p->makespan) : 0,
+                span > 0 ? 100 * (1 - busy / span) : 0, peak_copies(p, r),
+                4 * p->arena_floats[r], 4 * p->peak_floats[r]);
+    }
+    if (p->set.memory.value <= 0)
+        return;
+    for (int r = 0; r < p->ranks; r++)
+        if (4.0 * (double)p->arena_floats[r] > p->set.memory.value)
+            fprintf(out,
+                    "rank %d needs %zu bytes, more than the cluster's %.0f\n",
+                    r, 4 * p->arena_floats[r], p->set.memory.value);
+}
+
+static void undo_line(Program *p, FILE *out)
+{
+    enum { SHOWN = 16 };  // ranks
+    int shown = 0;
+    for (int i = 0; i < p->block_count && shown <= SHOWN; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->kind != BLOCK_UNDO)
+            continue;
+        if (shown++ == 0)
+            fprintf(out, "clip deferred: bytes of each arena that an update is "
+                         "undone with:");
+        if (shown <= SHOWN)
+            fprintf(out, " %zu", 4 * b->floats);
+        else
+            fprintf(out, " ...");
+    }
+    if (shown)
+        fputc('\n', out);
+}
+
+static void message_lines(Program *p, FILE *out)
+{
+    long messages[2] = {0, 0};
+    double bytes[2] = {0, 0};
+    for (int r = 0; r < p->ranks; r++) {
+        for (int i = 0; i < p->lists[r].count; i++) {
+            Action a = p->lists[r].at[i];
+            if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
+                continue;
+            bool back = a.kind == ACT_SEND_B;
+            const Chunk *chunk = &p->chunks[a.chunk];
+            messages[back]++;
+            bytes[back] +=
+                4.0 * (double)p->tensors[back ? chunk->dx : chunk->y].floats;
+        }
+    }
+    fprintf(out,
+            "messages of one step: %ld activations, %.0f bytes; %ld gradients, "
+            "%.0f bytes\n",
+            messages[0], bytes[0], messages[1], bytes[1]);
+}
+
+void inspect(Program *p, FILE *out, bool colour, bool all)
+{
+    const Tensor *x = &p->tensors[p->input];
+    fprintf(out,
+            "%s: %d layers, %ld parameters; %d ranks x %d chunks%s; %d "
+            "micro-batches of %d x %ld positions\n\n",
+            p->name, p->layer_count, all_parameters(p), p->ranks,
+            p->copy_chunks / p->ranks, p->copies > 1 ? " x 2 copies" : "",
+            (int)p->set.microbatches.value, (int)p->set.rows.value, x->seq);
+    partition_table(p, out);
+    fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
+            p->set.schedule->summary);
+    timeline(p, out, "", -1, colour, all ? 0 : 6);
+    fputc('\n', out);
+    bubble_lines(p, out);
+    schedule_notes(p, out);
+    if (p->search)
+        search_lines(p, out);
+    fputc('\n', out);
+    rank_table(p, out);
+    undo_line(p, out);
+    balance_lines(p, out);
+    message_lines(p, out);
+}

@@ -1,0 +1,688 @@
+/* measured.c: what `run --trace` has recorded, beside the plan.
+ *
+ * Reads: lists, chunks, times. Writes: measured and the fields beside it.
+ *
+ *     0 3 2F1 41200145 46203771          rank step action start_ns end_ns
+ *
+ * A trace is taken as a whole or not at all: in each step every action of the
+ * plan stands once, on its rank, in its order. Of all steps the one of median
+ * length stands for the run; the first of a run, which also warms up, only
+ * where there is no other.
+ *
+ * To draw it, the Program is copied and the copy given measured times: one
+ * timeline, one picture, whether planned or measured. */
+#include "show/picture.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Sample {  // one line
+    Place at;
+    int step, line;
+    double start, end;  // seconds
+} Sample;
+
+typedef struct Reader {
+    Program *p;
+    Picture k;
+    const char *path;
+    int line;
+    Sample *samples;
+    int count;
+    int first, last;  // steps
+    int *base;     // [rank] number of its first entry among all; then: of all
+    int recorded;  // of them, in each step
+    int *found;    // [step - first][entry] sample + 1
+} Reader;
+
+/* ---- lines ---- */
+
+__attribute__((format(printf, 2, 3))) static bool bad(Reader *r,
+                                                      const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    r->p->errors++;
+    fprintf(r->p->diagnostics, "%s:%d: error: ", r->path, r->line);
+    vfprintf(r->p->diagnostics, format, list);
+    fputc('\n', r->p->diagnostics);
+    va_end(list);
+    return false;
+}
+
+/* Digits, then the character `after`; the place moves behind it. */
+static bool take_number(const char **at, char after, long long most,
+                        long long *number)
+{
+    const char *from = *at;
+    long long value = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at) {
+        value = 10 * value + (**at - '0');
+        if (value > most)
+            return false;
+    }
+    *number = value;
+    return *at > from && *(*at)++ == after;
+}
+
+/* "12SEND_F3"; `length` is that of the word. */
+static bool take_action(const Reader *r, const char *word, size_t length,
+                        Place *place)
+{
+    const Program *p = r->p;
+    size_t digits = strspn(word, "0123456789"),
+           letters = strspn(word + digits, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    long long chunk, micro;
+    const char *at = word, *rest = word + digits + letters;
+    if (digits == 0 || !take_number(&at, word[digits], p->chunk_count, &chunk))
+        return false;
+    if (!take_number(&rest, ' ', (long long)p->set.microbatches.value,
+                     &micro) ||
+        (size_t)(rest - word) != length + 1 ||
+        micro >= (long long)p->set.microbatches.value)
+        return false;
+    for (int kind = 0; kind < ACT_REDUCE; kind++)
+        if (strlen(action_names[kind]) == letters &&
+            strncmp(word + digits, action_names[kind], letters) == 0)
+            *place = place_of(&r->k, (ActionKind)kind, (int)chunk, (int)micro);
+    return place->rank >= 0;
+}
+
+static bool read_line(Reader *r, const char *at)
+{
+    long long rank, step, start, end;
+    const long long most = 1000000000000000000;
+    if (!take_number(&at, ' ', 1000000, &rank) ||
+        !take_number(&at, ' ', 2147483647, &step))
+        return bad(r, "not `rank step action start_ns end_ns`");
+    size_t length = strcspn(at, " \n");
+    const char *word = at;
+    at += length;
+    if (length == 0 || *at++ != ' ' || !take_number(&at, ' ', most, &start) ||
+        !take_number(&at, '\n', most, &end))
+        return bad(r, "not `rank step action start_ns end_ns`");
+    Place place = no_place();
+    if (!take_action(r, word, length, &place) || place.rank != rank) {
+        bad(r, "rank %lld has no action %.*s in this plan", rank,
+            (int)(length < 40 ? length : 40), word);
+        help(r->p, "read a trace with the file and the -D that it was made "
+                   "with");
+        return false;
+    }
+    if (step == 0 || end < start)
+        return bad(r, step ? "the action ends before it begins"
+                           : "steps are counted from 1");
+    r->samples = array_grow(r->p->arena, r->samples, r->count,
+                            sizeof *r->samples);
+    r->samples[r->count++] = (Sample){place, (int)step, r->line,
+                                      1e-9 * (double)start, 1e-9 * (double)end};
+    r->first = r->count == 1 || step < r->first ? (int)step : r->first;
+    r->last = step > r->last ? (int)step : r->last;
+    return true;
+}
+
+static bool read_lines(Reader *r)
+{
+    FILE *in = fopen(r->path, "re");
+    if (!in) {
+        error_plain(r->p, "cannot read %s: %s", r->path, strerror(errno));
+        return false;
+    }
+    char text[256];
+    bool fine = true;
+    while (fine && fgets(text, sizeof text, in)) {
+        r->line++;
+        if (!strchr(text, '\n'))
+            fine = bad(r, "the line is too long, or not complete");
+        else if (text[0] == '{')
+            fine = bad(r, "this is no .trace: make it with `pipec run --trace "
+                          "NAME.trace`");
+        else if (text[0] != '#')
+            fine = read_line(r, text);
+    }
+    if (fine && ferror(in)) {
+        error_plain(r->p, "cannot read %s: %s", r->path, strerror(errno));
+        fine = false;
+    }
+    fclose(in);
+    return fine;
+}
+
+/* ---- steps ---- */
+
+/* Reductions and the update are of no micro-batch. */
+static bool is_recorded(const Program *p, Place at)
+{
+    return p->lists[at.rank].at[at.index].kind < ACT_REDUCE;
+}
+
+static void number_entries(Reader *r)
+{
+    const Program *p = r->p;
+    r->base = arena_take(p->arena, sizeof *r->base * (size_t)(p->ranks + 1));
+    for (int i = 0; i < p->ranks; i++) {
+        r->base[i + 1] = r->base[i] + p->lists[i].count;
+        for (int k = 0; k < p->lists[i].count; k++)
+            r->recorded += is_recorded(p, (Place){i, k});
+    }
+}
+
+static int *found_at(const Reader *r, int step, Place at)
+{
+    size_t entries = (size_t)r->base[r->p->ranks];
+    return &r->found[(size_t)(step - r->first) * entries +
+                     (size_t)(r->base[at.rank] + at.index)];
+}
+
+/* As many lines as actions and none twice: then none is missing. */
+static bool is_whole(Reader *r)
+{
+    Program *p = r->p;
+    long long steps = (long long)r->last - r->first + 1;
+    if (r->count == 0)
+        return bad(r, "no action is recorded here");
+    if (r->count != steps * r->recorded)
+        return bad(r,
+                   "%d actions for steps %d to %d: this plan has %d in each "
+                   "step",
+                   r->count, r->first, r->last, r->recorded);
+    r->found = arena_take(p->arena, sizeof *r->found * (size_t)steps *
+                                        (size_t)r->base[p->ranks]);
+    for (int i = 0; i < r->count; i++) {
+        const Sample *s = &r->samples[i];
+        int *found = found_at(r, s->step, s->at);
+        r->line = s->line;
+        if (*found)
+            return bad(r, "%s of step %d a second time, after line %d",
+                       action_text(p, p->lists[s->at.rank].at[s->at.index]),
+                       s->step, r->samples[*found - 1].line);
+        *found = i + 1;
+    }
+    return true;
+}
+
+static const Sample *sample_at(const Reader *r, int step, Place at)
+{
+    return &r->samples[*found_at(r, step, at) - 1];
+}
+
+static bool is_in_order(Reader *r, int step)
+{
+    Program *p = r->p;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        const Sample *before = NULL;
+        for (int i = 0; i < p->lists[rank].count; i++) {
+            if (!is_recorded(p, (Place){rank, i}))
+                continue;
+            const Sample *own = sample_at(r, step, (Place){rank, i});
+            r->line = own->line;
+            if (before && own->start < before->end)
+                return bad(
+                    r, "%s begins before %s ends: not the order of this plan",
+                    action_text(p, p->lists[rank].at[i]),
+                    action_text(p, p->lists[rank].at[before->at.index]));
+            before = own;
+        }
+    }
+    return true;
+}
+
+typedef struct Length {  // of one step
+    int step;
+    double begin, makespan, bubble;
+} Length;
+
+static Length length_of(const Reader *r, int step)
+{
+    const Program *p = r->p;
+    double begin = INFINITY, end = 0, busy = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        for (int i = 0; i < p->lists[rank].count; i++) {
+            if (p->lists[rank].at[i].kind > ACT_W)
+                continue;
+            const Sample *s = sample_at(r, step, (Place){rank, i});
+            begin = s->start < begin ? s->start : begin;
+            end = s->end > end ? s->end : end;
+            busy += s->end - s->start;
+        }
+    }
+    return (Length){step, begin, end - begin,
+                    end > begin ? 1 - busy / ((end - begin) * p->ranks) : 0};
+}
+
+static int by_makespan(const void *a, const void *b)
+{
+    const Length *x = a, *y = b;
+    if (x->makespan != y->makespan)
+        return x->makespan < y->makespan ? -1 : 1;
+    return x->step - y->step;
+}
+
+static Length choose_step(Reader *r)
+{
+    int from = r->first == 1 && r->last > 1 ? 2 : r->first,
+        count = r->last - from + 1;
+    Length *lengths = arena_take(r->p->arena, sizeof *lengths * (size_t)count);
+    for (int i = 0; i < count; i++) {
+        lengths[i] = length_of(r, from + i);
+        r->p->measured_bubble += lengths[i].bubble / count;
+    }
+    qsort(lengths, (size_t)count, sizeof *lengths, by_makespan);
+    r->p->measured_steps = count;
+    return lengths[(count - 1) / 2];
+}
+
+/* What a receive waited for before the step began is not of this step. */
+static double clamp(double time, double most)
+{
+    return time < 0 ? 0 : time > most ? most : time;
+}
+
+static void fill_times(Reader *r, const Length *chosen)
+{
+    Program *p = r->p;
+    p->measured_step = chosen->step;
+    p->measured_makespan = chosen->makespan;
+    p->measured = arena_take(p->arena, sizeof *p->measured * (size_t)p->ranks);
+    for (int rank = 0; rank < p->ranks; rank++) {
+        size_t count = (size_t)p->lists[rank].count;
+        Times *t = &p->measured[rank];
+        *t = (Times){arena_take(p->arena, sizeof(double) * count),
+                     arena_take(p->arena, sizeof(double) * count),
+                     p->times[rank].release};
+        for (int i = 0; i < (int)count; i++) {
+            bool recorded = is_recorded(p, (Place){rank, i});
+            const Sample *s = recorded
+                                  ? sample_at(r, chosen->step, (Place){rank, i})
+                                  : NULL;
+            t->start[i] = clamp(s ? s->start - chosen->begin : INFINITY,
+                                chosen->makespan);
+            t->end[i] = clamp(s ? s->end - chosen->begin : INFINITY,
+                              chosen->makespan);
+        }
+    }
+}
+
+bool measured(Program *p, const char *path)
+{
+    Reader r = {.p = p, .k = picture_of(p), .path = path};
+    number_entries(&r);
+    if (!read_lines(&r) || !is_whole(&r))
+        return false;
+    for (int step = r.first; step <= r.last; step++)
+        if (!is_in_order(&r, step))
+            return false;
+    Length chosen = choose_step(&r);
+    fill_times(&r, &chosen);
+    return true;
+}
+
+/* ---- the copy that is drawn ---- */
+
+/* How often a chunk runs each kind of action. */
+static void count_actions(Program *p, int *ran[4])
+{
+    for (int kind = 0; kind < 4; kind++)
+        ran[kind] = arena_take(p->arena, sizeof(int) * (size_t)p->chunk_count);
+    for (int rank = 0; rank < p->ranks; rank++)
+        for (int i = 0; i < p->lists[rank].count; i++)
+            if (p->lists[rank].at[i].kind <= ACT_W)
+                ran[p->lists[rank].at[i].kind][p->lists[rank].at[i].chunk]++;
+}
+
+/* Mean lengths per chunk, and the quickest message over each boundary. */
+static Cost measured_cost(Program *p, const Picture *k)
+{
+    Cost cost = {.unit = false};
+    size_t chunks = (size_t)p->chunk_count;
+    for (int kind = 0; kind < 4; kind++)
+        cost.compute[kind] = arena_take(p->arena, sizeof(double) * chunks);
+    cost.message = arena_take(p->arena, sizeof(double) * chunks);
+    int *ran[4];
+    count_actions(p, ran);
+    for (int rank = 0; rank < p->ranks; rank++) {
+        for (int i = 0; i < p->lists[rank].count; i++) {
+            Action a = p->lists[rank].at[i];
+            double end = p->measured[rank].end[i];
+            if (a.kind <= ACT_W)
+                cost.compute[a.kind][a.chunk] += (end -
+                                                  p->measured[rank].start[i]) /
+                                                 ran[a.kind][a.chunk];
+            if (a.kind != ACT_RECV_F && a.kind != ACT_RECV_B)
+                continue;
+            Place send = other_end(k, (Place){rank, i});
+            double *least = &cost.message[a.chunk + (a.kind == ACT_RECV_B)],
+                   time = end - p->measured[send.rank].start[send.index];
+            if (*least == 0 || time < *least)
+                *least = time;
+        }
+    }
+    return cost;
+}
+
+static Program *measured_plan(Program *p)
+{
+    Picture k = picture_of(p);
+    Program *copy = arena_take(p->arena, sizeof *copy);
+    Schedule *schedule = arena_take(p->arena, sizeof *schedule);
+    *copy = *p;
+    *schedule = *p->set.schedule;
+    schedule->name = text_format(p->arena, "%s, measured in step %d",
+                                 p->set.schedule->name, p->measured_step);
+    copy->set.schedule = schedule;
+    copy->times = p->measured;
+    copy->makespan = p->measured_makespan;
+    copy->cost = measured_cost(p, &k);
+    copy->set.has_cluster = false;
+    copy->set.given[ACT_F].count = 0;
+    return copy;
+}
+
+/* ---- the largest differences ---- */
+
+typedef struct Difference {
+    Place at;
+    double adds;  // share of the makespan, measured - planned
+} Difference;
+
+/* From when all that the action needs is done to when it ends: its length, and
+ * how long its message takes or it hesitates. What others were late is not its
+ * own. */
+static double own_share(const Picture *k, const Times *times, double makespan,
+                        Place at)
+{
+    Place needs[2] = {place_before(k, at), made_by(k, at)};
+    double ready = 0;
+    for (int i = 0; i < 2; i++)
+        if (needs[i].rank >= 0 &&
+            times[needs[i].rank].end[needs[i].index] > ready)
+            ready = times[needs[i].rank].end[needs[i].index];
+    return (times[at.rank].end[at.index] - ready) / makespan;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const Difference *x = a, *y = b;
+    double dx = fabs(x->adds), dy = fabs(y->adds);
+    if (dx != dy)
+        return dx > dy ? -1 : 1;
+    return x->at.rank != y->at.rank ? x->at.rank - y->at.rank
+                                    : x->at.index - y->at.index;
+}
+
+static void print_difference(Program *p, FILE *out, const Difference *d)
+{
+    const Times *plan = &p->times[d->at.rank], *real = &p->measured[d->at.rank];
+    int i = d->at.index;
+    double whole[2] = {p->makespan / 100, p->measured_makespan / 100};
+    fprintf(out,
+            "%4d  %-9s %7.2f %%  %7.2f %%  %8.2f %%  %7.2f %%  %+6.2f %%\n",
+            d->at.rank, action_text(p, p->lists[d->at.rank].at[i]),
+            plan->start[i] / whole[0], real->start[i] / whole[1],
+            (plan->end[i] - plan->start[i]) / whole[0],
+            (real->end[i] - real->start[i]) / whole[1], 100 * d->adds);
+}
+
+static void print_differences(Program *p, FILE *out)
+{
+    enum { SHOWN = 5 };
+    Picture k = picture_of(p);
+    Difference *all = NULL;
+    int count = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        for (int i = 0; i < p->lists[rank].count; i++) {
+            Place at = {rank, i};
+            if (p->lists[rank].at[i].kind > ACT_W)
+                continue;
+            all = array_grow(p->arena, all, count, sizeof *all);
+            all[count++] = (Difference){
+                at, own_share(&k, p->measured, p->measured_makespan, at) -
+                        own_share(&k, p->times, p->makespan, at)};
+        }
+    }
+    qsort(all, (size_t)count, sizeof *all, by_size);
+    fprintf(out, "largest differences, in %% of each makespan; `adds` is what "
+                 "the action itself adds:\n"
+                 "its length, and from when all that it needs was done until "
+                 "it began\n"
+                 "rank  action    starts planned, measured   takes planned, "
+                 "measured     adds\n");
+    for (int i = 0; i < count && i < SHOWN; i++)
+        print_difference(p, out, &all[i]);
+}
+
+/* ---- text ---- */
+
+/* timeline() makes the shortest action one column. The measured one gets as
+ * many columns as the plan, so that the two can be laid on each other. */
+static void take_columns(Program *p, Program *real)
+{
+    double shortest = shortest_action(p);
+    for (int c = 0; c < p->chunk_count; c++)
+        for (int kind = 0; kind < 4; kind++)
+            real->cost.compute[kind][c] = real->makespan * shortest /
+                                          p->makespan;
+}
+
+/* timeline() ends with what a column is; here it is what was measured. */
+static void print_measured_timeline(Program *p, FILE *out, bool colour,
+                                    bool all)
+{
+    static const char model[] = " by the cluster's flops and link";
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    if (!stream)
+        return;
+    Program *real = measured_plan(p);
+    take_columns(p, real);
+    timeline(real, stream, "", -1, colour, all ? 0 : 6);
+    fclose(stream);
+    char *tail = strstr(text, model);
+    if (tail)
+        length = (size_t)(tail - text);
+    fwrite(text, 1, length, out);
+    if (tail)
+        fprintf(out, ", measured\n");
+    free(text);
+}
+
+static const char *makespan_text(Program *p)
+{
+    return p->cost.unit
+               ? text_format(p->arena, "%g forwards of one chunk", p->makespan)
+               : text_format(p->arena, "%.4g ms", 1e3 * p->makespan);
+}
+
+/* A row of a `cluster` block: a time for each chunk, of two copies the mean. */
+static void print_row(Program *p, FILE *out, const char *key,
+                      const double *time)
+{
+    fprintf(out, "  %s [", key);
+    for (int c = 0; c < p->copy_chunks; c++) {
+        double sum = 0;
+        int ran = 0;  // copies that a micro-batch has passed
+        for (int k = c; k < p->chunk_count; k += p->copy_chunks) {
+            sum += time[k];
+            ran += p->chunks[k].micro_count > 0;
+        }
+        fprintf(out, "%s%.6gms", c ? " " : "", 1e3 * sum / ran);
+    }
+    fputc(']', out);
+}
+
+/* Where a chunk runs only whole backwards, they are shared out by operations. */
+static bool split_backwards(Program *p, Cost *cost)
+{
+    bool split = false;
+    for (int c = 0; c < p->chunk_count; c++)
+        split |= cost->compute[ACT_I][c] > 0;
+    for (int c = 0; split && c < p->chunk_count; c++) {
+        double share = input_share(&p->chunks[c]);
+        if (cost->compute[ACT_I][c] > 0)
+            continue;
+        cost->compute[ACT_I][c] = share * cost->compute[ACT_B][c];
+        cost->compute[ACT_W][c] = (1 - share) * cost->compute[ACT_B][c];
+    }
+    return split;
+}
+
+/* What was measured, as a `cluster` block that plans with it. Mean times of the
+ * step; of messages the mean of the quickest over each boundary. */
+static void print_times(Program *p, FILE *out)
+{
+    Picture k = picture_of(p);
+    Cost cost = measured_cost(p, &k);
+    double messages = 0;
+    int boundaries = 0;
+    for (int c = 0; c < p->chunk_count; c++) {
+        messages += cost.message[c];
+        boundaries += cost.message[c] > 0;
+    }
+    fputs("\nto plan with these times, in place of the file's own cluster:\n"
+          "cluster {",
+          out);
+    print_row(p, out, "forward", cost.compute[ACT_F]);
+    if (split_backwards(p, &cost)) {
+        print_row(p, out, "input_gradient", cost.compute[ACT_I]);
+        print_row(p, out, "weight_gradient", cost.compute[ACT_W]);
+    } else {
+        print_row(p, out, "backward", cost.compute[ACT_B]);
+    }
+    if (boundaries)
+        fprintf(out, "  latency %.6gms", 1e3 * messages / boundaries);
+    fputs("  }\n", out);
+}
+
+void inspect_measured(Program *p, FILE *out, bool colour, bool all)
+{
+    Picture k = picture_of(p);
+    fprintf(out, "%s\n\nplanned\n", title_line(&k));
+    timeline(p, out, "", -1, colour, all ? 0 : 6);
+    fprintf(out, "\nmeasured: step %d, the median of %d\n", p->measured_step,
+            p->measured_steps);
+    print_measured_timeline(p, out, colour, all);
+    fprintf(out, "\nmakespan: planned %s, measured %.4g ms", makespan_text(p),
+            1e3 * p->measured_makespan);
+    if (!p->cost.unit)
+        fprintf(out, " (%+.2f %%)",
+                100 * (p->measured_makespan / p->makespan - 1));
+    fprintf(out,
+            "\nbubble of the makespan: planned %.2f %%, measured %.2f %%; mean "
+            "of all steps %.2f %%\n\n",
+            100 * bubble_of(p), 100 * bubble_of(measured_plan(p)),
+            100 * p->measured_bubble);
+    print_differences(p, out);
+    print_times(p, out);
+}
+
+/* ---- pictures ---- */
+
+typedef struct Text {
+    char *text;
+    size_t length;
+} Text;
+
+static Text draw(Program *p, bool json)
+{
+    Text t = {NULL, 0};
+    FILE *out = open_memstream(&t.text, &t.length);
+    if (!out)
+        return t;
+    if (json)
+        picture_trace(p, out);
+    else
+        picture_svg(p, out, false);
+    fclose(out);
+    return t;
+}
+
+static int size_of(const char *svg, const char *attribute)
+{
+    const char *at = strstr(svg, attribute);
+    return at ? atoi(at + strlen(attribute)) : 0;
+}
+
+/* One drawing above the other. */
+static void write_svgs(FILE *out, const char *above, const char *below)
+{
+    int wide[2] = {size_of(above, " width=\""), size_of(below, " width=\"")},
+        high[2] = {size_of(above, " height=\""), size_of(below, " height=\"")},
+        width = wide[0] > wide[1] ? wide[0] : wide[1];
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+            "height=\"%d\" viewBox=\"0 0 %d %d\">\n%s<svg y=\"%d\"%s</svg>\n",
+            width, high[0] + high[1], width, high[0] + high[1], above, high[0],
+            below + strlen("<svg"));
+}
+
+/* The measured events as a second process, with flows of their own: each event
+ * is a line of its own. */
+static void write_traces(FILE *out, const char *plan, const char *real)
+{
+    static const char events[] = "\"traceEvents\":[\n", pid[] = "\"pid\":0",
+                      id[] = "\"id\":";
+    const char *end = strstr(plan, "\n]}"), *at = strstr(real, events);
+    if (!end || !at)
+        return;
+    fprintf(out, "%.*s,\n", (int)(end - plan), plan);
+    for (at += strlen(events); *at;) {
+        if (strncmp(at, pid, strlen(pid)) == 0) {
+            fputs("\"pid\":1", out);
+            at += strlen(pid);
+        } else if (strncmp(at, id, strlen(id)) == 0) {
+            at += strlen(id);
+            fprintf(out, "%s\"m%.*s\"", id, (int)strspn(at, "0123456789"), at);
+            at += strspn(at, "0123456789");
+        } else {
+            fputc(*at++, out);
+        }
+    }
+}
+
+static bool write_both(Program *p, FILE *out, bool json)
+{
+    Text plan = draw(p, json), real = draw(measured_plan(p), json);
+    bool fine = plan.text && real.text;
+    if (fine && json)
+        write_traces(out, plan.text, real.text);
+    else if (fine)
+        write_svgs(out, plan.text, real.text);
+    free(plan.text);
+    free(real.text);
+    return fine;
+}
+
+bool picture_measured(Program *p, const char *path)
+{
+    if (!can_picture(p, path))
+        return false;
+    const char *suffix = strrchr(path, '.');
+    Program *real = measured_plan(p);
+    if (strcmp(suffix, ".html") == 0)
+        return picture(p, path, &(Look){.others = &real, .other_count = 1});
+    if (strcmp(suffix, ".csv") == 0) {
+        error_plain(p, "a .csv holds no times: nothing of --measured");
+        return false;
+    }
+    const char *partial = text_format(p->arena, "%s.%ld.tmp", path,
+                                      (long)getpid());
+    FILE *out = fopen(partial, "wbe");
+    bool fine = out != NULL;
+    if (out && strcmp(suffix, ".txt") == 0)
+        inspect_measured(p, out, false, true);
+    else if (out)
+        fine = write_both(p, out, strcmp(suffix, ".json") == 0);
+    fine = out && !ferror(out) && fine;
+    fine = out && fclose(out) == 0 && fine && rename(partial, path) == 0;
+    if (!fine) {
+        error_plain(p, "cannot write %s: %s", path, strerror(errno));
+        if (out)
+            remove(partial);
+    }
+    return fine;
+}
