@@ -225,6 +225,7 @@ bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
 void check_placement(Program *p);                           // of the schedule: placement, virtual, stages
 bool given_times_fit(Program *p);                           // one for each chunk
+bool fit_layout(Program *p);                                // layout.c: adds the layers of `E` and `L` to set.sizes
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Node *at, double *value);
 /* The same for a whole number from least to most; `what` names it in the
@@ -358,9 +359,19 @@ bool schedule(Program *p);
 /* Does the schedule run with so many ranks, and chunks on each; its placement
  * is one of them, too. */
 bool schedule_takes(const Schedule *s, Placement placement, int stages, int virtuals);
+
+/* ---- actions.c: what an action is, and where a person has written it ---- */
+
+extern const char *const action_names[ACTION_KIND_COUNT];
 void push_action(Program *p, List *list, Action action);
 const char *action_text(Program *p, Action action);         // "2SEND_F0", in the arena
-extern const char *const action_names[ACTION_KIND_COUNT];
+
+typedef struct Origin {         // of an entry of `order`, or of `lists`
+    Span at;                    // in the .pipe file; source -1: it is pipec's own
+    const char *text;           // " (x.csv, line 2, cell 4)", " (mine, line 14, m = 3)" or ""
+} Origin;
+Origin origin_of(Program *p, int rank, int entry);
+Origin origin_in_lists(Program *p, int rank, int index);    // of a SEND: that of its compute
 
 /* ---- communicate: order -> plus SEND, RECV, REDUCE, STEP, in an order that both ends share ---- */
 
@@ -545,6 +556,7 @@ struct Program {
 
     List *order;                // schedule: [rank] compute only
     SearchReport *search;       // NULL: nothing was searched
+    Origin (*origin)(Program *p, int rank, int entry);      // of an order that a person has written; else NULL
     int **cells;                // [rank][entry of order] the cell of the file that it came from; NULL: no file
 
     List *lists;                // communicate, then memory adds WAITs: [rank] all actions

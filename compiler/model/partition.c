@@ -7,7 +7,6 @@
  * Ranges are half open: chunk c has the layers [first_layer, first_layer +
  * layer_count). */
 #include "compile.h"
-#include "order/written.h"
 
 static bool enough_layers(Program *p)
 {
@@ -150,12 +149,6 @@ int chunk_of_layer(const Program *p, int layer)
         c++;
     return c;
 }
-
-const char *const placement_names[PLACEMENT_COUNT] = {
-#define AS_TEXT(name, text) text,
-    PLACEMENTS(AS_TEXT)
-#undef AS_TEXT
-};
 
 int placed_rank(Placement placement, int ranks, int chunk)
 {

@@ -604,6 +604,15 @@ static bool messages_match(Import *x)
 
 /* ---- the pass ---- */
 
+static Origin imported_origin(Program *p, int rank, int entry)
+{
+    int length = (int)strlen(p->set.schedule_path);
+    return (Origin){p->set.schedule_at,
+                    text_format(p->arena, " (%s, line %d, cell %d)",
+                                shown(p, p->set.schedule_path, length),
+                                rank + 1, p->cells[rank][entry])};
+}
+
 static bool take_order(Import *x)
 {
     Program *p = x->p;
@@ -618,6 +627,7 @@ static bool take_order(Import *x)
     if (messages)
         x->messages = arena_take(p->arena, sizeof *x->messages * ranks);
     p->cells = arena_take(p->arena, sizeof *p->cells * ranks);
+    p->origin = imported_origin;
     if (!read_rows(x, take_action) || !is_placed(x) || !is_complete(x) ||
         !messages_match(x))
         return false;
@@ -691,32 +701,4 @@ bool import_order(Program *p)
                 take_order(&x);
     free(text);
     return good;
-}
-
-/* The name goes into programs and pictures: only what means nothing in any of
- * them, and no folder. */
-const Schedule *schedule_from(Program *p, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    char *name = text_format(p->arena, "from %s", base);
-    for (char *c = name; *c; c++)
-        if (!strchr(" -_.+", *c) && !is_digit(*c) &&
-            !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
-            *c = '_';
-    Schedule *made = written_schedule(p, name,
-                                      "the order of a file, a row for each "
-                                      "rank");
-    made->most_chunks = 256;
-    made->any_placement = true;
-    made->orders = import_order;
-    return made;
-}
-
-Origin imported_origin(Program *p, int rank, int entry)
-{
-    int length = (int)strlen(p->set.schedule_path);
-    return (Origin){p->set.schedule_at,
-                    text_format(p->arena, " (%s, line %d, cell %d)",
-                                shown(p, p->set.schedule_path, length),
-                                rank + 1, p->cells[rank][entry])};
 }

@@ -382,8 +382,18 @@ static bool has_marks(const Schedule *s)
     return false;
 }
 
+static Origin block_origin(Program *p, int rank, int entry)
+{
+    Run x = start_run(p, entry);
+    run_rank(&x, rank);
+    return (Origin){x.reached->at,
+                    text_format(p->arena, " (%s, line %d%s)", x.schedule->name,
+                                line_of(p, x.reached->at), loop_numbers(&x))};
+}
+
 bool run_block(Program *p)
 {
+    p->origin = block_origin;
     Run x = start_run(p, -1);
     for (int r = 0; r < p->ranks; r++) {
         if (!run_rank(&x, r))
@@ -392,13 +402,4 @@ bool run_block(Program *p)
             find_phases(&p->order[r]);
     }
     return is_complete(&x);
-}
-
-Origin block_origin(Program *p, int rank, int entry)
-{
-    Run x = start_run(p, entry);
-    run_rank(&x, rank);
-    return (Origin){x.reached->at,
-                    text_format(p->arena, " (%s, line %d%s)", x.schedule->name,
-                                line_of(p, x.reached->at), loop_numbers(&x))};
 }

@@ -137,3 +137,11 @@ double span_time(const Program *p, int rank)
     }
     return first < 0 ? 0 : last - first;
 }
+
+double bubble_of(const Program *p)
+{
+    double busy = 0;
+    for (int r = 0; r < p->ranks; r++)
+        busy += busy_time(p, r);
+    return p->makespan > 0 ? 1 - busy / (p->makespan * p->ranks) : 0;
+}

@@ -29,6 +29,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The blocks that a chunk's function takes, in the order of its parameters. */
+const char *const block_words[MICRO_KINDS] = {"keep", "hold", "dhold", "x",
+                                              "y",    "dy",   "dx",    "t"};
+
 enum { ALIGN = 16 };
 
 typedef struct Planner {

@@ -12,7 +12,6 @@
  * more of a linear order of the whole graph; if none can run, ranks wait for
  * one another in a circle, and the circle is printed. */
 #include "compile.h"
-#include "order/written.h"
 
 #include <string.h>
 

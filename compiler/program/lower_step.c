@@ -9,10 +9,6 @@
 
 /* ---- phases ---- */
 
-/* The blocks that a chunk's function takes, in the order of its parameters. */
-const char *const block_words[MICRO_KINDS] = {"keep", "hold", "dhold", "x",
-                                              "y",    "dy",   "dx",    "t"};
-
 bool call_uses(const Call *call, const char *parameter)
 {
     for (int k = 0; k < call->args; k++) {

@@ -44,6 +44,14 @@ bool check_lets(Program *p);  // false: there are too many
 
 void check_schedules(Program *p);  // after the lets, before the settings
 
+/* A schedule without `order`, and with the formula of what it competes with. */
+Schedule *written_schedule(Program *p, const char *name, const char *summary);
+const Schedule *schedule_from(Program *p, const char *path);  // of a file
+
+/* ---- layout.c ---- */
+
+void read_layout(Program *p, const Node *value);  // text -> set.sizes, counting `t` alone
+
 /* ---- values ---- */
 
 typedef enum {

@@ -5,6 +5,33 @@
  * to the schedule. Guarantees: the schedule's `order` may divide as it likes. */
 #include "check.h"
 
+const char *const placement_names[PLACEMENT_COUNT] = {
+#define AS_TEXT(name, text) text,
+    PLACEMENTS(AS_TEXT)
+#undef AS_TEXT
+};
+
+/* The values of `virtual` that a placement allows. */
+static bool placement_takes(Placement placement, int virtuals)
+{
+    return placement == PLACE_VEE    ? virtuals == 2
+           : placement == PLACE_WAVE ? virtuals % 2 == 0
+           : placement == PLACE_TWIN ? virtuals == 1
+                                     : true;
+}
+
+bool schedule_takes(const Schedule *s, Placement placement, int stages,
+                    int virtuals)
+{
+    int least = s->least_chunks ? s->least_chunks : 1,
+        most = s->most_chunks ? s->most_chunks : least;
+    bool foreign = placement != s->placement,  // then the placement decides
+        range = virtuals >= least && virtuals <= most;
+    return (!foreign || s->any_placement) && (foreign || range) &&
+           placement_takes(placement, virtuals) &&
+           !(s->even_stages && stages % 2);
+}
+
 static bool is_written(Number number)
 {
     return number.at.source >= 0;

@@ -12,7 +12,6 @@
  * stands once. What depends on numbers, and so on the rank, is found when the
  * block runs: schedule_block.c. */
 #include "check.h"
-#include "order/written.h"
 
 #include <string.h>
 
@@ -256,6 +255,40 @@ static void check_name(Program *p, const Node *block)
     }
 }
 
+/* They have no formula; this is what they compete with. */
+static double bubble(int stages, int microbatches, int virtuals)
+{
+    return (stages - 1.0) / ((double)microbatches * virtuals + stages - 1.0);
+}
+
+Schedule *written_schedule(Program *p, const char *name, const char *summary)
+{
+    Schedule *made = arena_take(p->arena, sizeof *made);
+    made->name = name;
+    made->summary = summary;
+    made->chapter_bubble = "(P-1)/(Mv+P-1) for interleaved";
+    made->bubble = bubble;
+    return made;
+}
+
+/* The name goes into programs and pictures: only what means nothing in any of
+ * them, and no folder. */
+const Schedule *schedule_from(Program *p, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char *name = text_format(p->arena, "from %s", base);
+    for (char *c = name; *c; c++)
+        if (!strchr(" -_.+", *c) && !(*c >= '0' && *c <= '9') &&
+            !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z'))
+            *c = '_';
+    Schedule *made = written_schedule(p, name,
+                                      "the order of a file, a row for each "
+                                      "rank");
+    made->most_chunks = 256;
+    made->any_placement = true;
+    return made;
+}
+
 static void check_block(Program *p, Node *block)
 {
     static const char *const own[OWN] = {"r", "P", "M", "v"};
@@ -268,7 +301,6 @@ static void check_block(Program *p, Node *block)
                                   "writes itself");
     b.schedule->block = block;
     b.schedule->any_placement = true;
-    b.schedule->orders = run_block;
     b.schedule->numbers = OWN;
     check_steps(&b, block->child, 0);
     p->written = array_grow(p->arena, p->written, p->written_count,

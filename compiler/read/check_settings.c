@@ -8,7 +8,6 @@
  * What came by -D is put in first, so a key of the file that is already there
  * is skipped. */
 #include "check.h"
-#include "order/written.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,14 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-double bubble_of(const Program *p)
-{
-    double busy = 0;
-    for (int r = 0; r < p->ranks; r++)
-        busy += busy_time(p, r);
-    return p->makespan > 0 ? 1 - busy / (p->makespan * p->ranks) : 0;
-}
-
 static long all_parameters(const Program *p)
 {
     long sum = 0;

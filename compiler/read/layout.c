@@ -1,4 +1,4 @@
-/* exchange_layout.c: Megatron's pipeline layout as a split.
+/* layout.c: Megatron's pipeline layout as a split.
  *
  *     split "Et*3|(tt|)*2tL"      E: what stands before the repeated layers
  *                                 t: one of them    L: what stands behind, and
@@ -11,7 +11,7 @@
  * a repetition is a loop over the same bytes, so nothing is ever as long as
  * what it stands for. */
 #include "compile.h"
-#include "order/written.h"
+#include "check.h"
 
 #include <string.h>
 
