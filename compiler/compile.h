@@ -57,50 +57,50 @@ typedef enum { TARGET_CPU, TARGET_CUDA } Target;
 /* ---- parse: text -> tree ---- */
 
 typedef enum {
-    NODE_FILE,      // items
-    NODE_LET,       // text = value
-    NODE_LAYER,     // text, NODE_PARAMETERS, statements
-    NODE_PARAMETERS,
-    NODE_ASSIGN,    // text = value
-    NODE_RESULT,    // value
-    NODE_MODEL,     // text, inputs and entries
-    NODE_INPUT,     // text, dimensions (NODE_LIST), then the vocabulary if `of` was written
-    NODE_ENTRY,     // text : callee, [count], [NODE_TIED]
-    NODE_TIED,      // text
-    NODE_BLOCK,     // text = pipeline, train or cluster; lines
-    NODE_LINE,      // key and values, one after another
-    NODE_NUMBER,    // number; unit 's' for seconds
-    NODE_STRING,    // text
-    NODE_NAME,      // text
-    NODE_NEGATE,
-    NODE_BINARY,    // text[0] is the operator
-    NODE_CALL,      // text(arguments)
-    NODE_LABEL,     // text : call
-    NODE_ARGUMENT,  // text = value
-    NODE_LIST,      // [ values ]
-    NODE_SCHEDULE,  // text, NODE_STEPS
-    NODE_STEPS,     // NODE_LET, NODE_NAME (a mark), NODE_CALL (an action), NODE_FOR, NODE_IF
-    NODE_FOR,       // text in first .. end, NODE_BY, NODE_STEPS
-    NODE_BY,        // [step]; text "down" or NULL
-    NODE_IF,        // condition, NODE_STEPS, [NODE_STEPS or NODE_IF]
-    NODE_COMPARE    // text is == != < <= > >= of numbers; `and`, `or` of conditions
-} NodeKind;
+    TREE_FILE,      // items
+    TREE_LET,       // text = value
+    TREE_LAYER,     // text, TREE_PARAMETERS, statements
+    TREE_PARAMETERS,
+    TREE_ASSIGN,    // text = value
+    TREE_RESULT,    // value
+    TREE_MODEL,     // text, inputs and entries
+    TREE_INPUT,     // text, dimensions (TREE_LIST), then the vocabulary if `of` was written
+    TREE_ENTRY,     // text : callee, [count], [TREE_TIED]
+    TREE_TIED,      // text
+    TREE_BLOCK,     // text = pipeline, train or cluster; lines
+    TREE_LINE,      // key and values, one after another
+    TREE_NUMBER,    // number; unit 's' for seconds
+    TREE_STRING,    // text
+    TREE_NAME,      // text
+    TREE_NEGATE,
+    TREE_BINARY,    // text[0] is the operator
+    TREE_CALL,      // text(arguments)
+    TREE_LABEL,     // text : call
+    TREE_ARGUMENT,  // text = value
+    TREE_LIST,      // [ values ]
+    TREE_SCHEDULE,  // text, TREE_STEPS
+    TREE_STEPS,     // TREE_LET, TREE_NAME (a mark), TREE_CALL (an action), TREE_FOR, TREE_IF
+    TREE_FOR,       // text in first .. end, TREE_BY, TREE_STEPS
+    TREE_BY,        // [step]; text "down" or NULL
+    TREE_IF,        // condition, TREE_STEPS, [TREE_STEPS or TREE_IF]
+    TREE_COMPARE    // text is == != < <= > >= of numbers; `and`, `or` of conditions
+} TreeKind;
 
-typedef struct Node Node;
-struct Node {
-    NodeKind kind;
+typedef struct Tree Tree;
+struct Tree {
+    TreeKind kind;
     Span at;                    // the whole construct
     Span name;                  // the text's own place
     const char *text;
     double number;
     char unit;                  // 0 or 's'
     int slot;                   // in a schedule block: which number the text stands for, see check_schedule.c
-    Node *child, *last, *next;  // children in order
+    Tree *child, *last, *next;  // children in order
 };
 
 bool parse(Program *p);
-Node *node(Program *p, NodeKind kind, Span at, Span name);  // for the grammar
-Node *add_child(Node *parent, Node *child);                 // returns the parent
+Tree *tree(Program *p, TreeKind kind, Span at, Span name);  // for the grammar
+Tree *add_child(Tree *parent, Tree *child);                 // returns the parent
 
 /* ---- check: tree -> names and shapes, or an error that says what to type ---- */
 
@@ -227,18 +227,18 @@ void check_placement(Program *p);                           // of the schedule: 
 bool given_times_fit(Program *p);                           // one for each chunk
 bool fit_layout(Program *p);                                // layout.c: adds the layers of `E` and `L` to set.sizes
 /* Value of a constant expression; reports and returns false when it is none. */
-bool constant(Program *p, const Node *at, double *value);
+bool constant(Program *p, const Tree *at, double *value);
 /* The same for a whole number from least to most; `what` names it in the
  * error. */
-bool whole_number(Program *p, const Node *at, const char *what, long least, long most, long *value);
+bool whole_number(Program *p, const Tree *at, const char *what, long least, long most, long *value);
 const Let *find_let(const Program *p, const char *name);
 const Schedule *find_schedule(const Program *p, const char *name);      // ours, or the file's own; or NULL
 const Schedule *known_schedule(const Program *p, int index);            // below schedule_count + written_count
 typedef struct Numbers {        // of a schedule block that runs
     double *at;                 // [slot - 1] what a name stands for
-    double steps;               // taken so far; `evaluate` counts one for each node
+    double steps;               // taken so far; `evaluate` counts one for each part of an expression
 } Numbers;
-bool evaluate(Program *p, Numbers *numbers, const Node *at, double *value);     // as `constant`
+bool evaluate(Program *p, Numbers *numbers, const Tree *at, double *value);     // as `constant`
 
 /* ---- op table: one row per op (ops.c) ---- */
 
@@ -349,7 +349,7 @@ struct Schedule {               // one file in schedules/ defines one
     double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
     void (*order)(Program *p, int rank);                    // appends with the calls of order.h
     bool (*orders)(Program *p);                             // or this one, all ranks at once
-    const Node *block;          // of an order that is written in the file: its NODE_SCHEDULE,
+    const Tree *block;          // of an order that is written in the file: its TREE_SCHEDULE,
     int numbers;                // and how many slots its names take
 };
 
@@ -525,8 +525,8 @@ struct Program {
     bool emulate;               // programs whose kernels are sleeps
     double unit_ms;             // emulate: one unit of a plan without seconds
 
-    Node *file;                 // parse
-    Node **defines;             // [source_count - 1] each a NODE_LINE or NODE_LET
+    Tree *file;                 // parse
+    Tree **defines;             // [source_count - 1] each a TREE_LINE or TREE_LET
 
     Let *lets;                  // check
     int let_count;
@@ -551,7 +551,7 @@ struct Program {
     int *layer_gradient;        // [layer] the first of the layer's gradients; they end where the layer before begins
 
     Chunk *chunks;              // partition
-    int chunk_count, ranks;
+    int chunk_count, ranks, microbatches;       // microbatches: by check
     int copies, copy_chunks;    // of the model: 1, or 2 for a twin; chunks of one
 
     List *order;                // schedule: [rank] compute only

@@ -29,16 +29,16 @@
 enum { NO_TEXT = 0 };
 int yylex(YYSTYPE *value, Span *at, void *scanner);
 static void yyerror(const Span *at, void *scanner, Reader *reader, const char *message);
-static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span name);
-static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right);
-static Node *both(Reader *reader, NodeKind kind, Span at, const char *operator, Node *left, Node *right);
-static Node *add_row(Node *rows, const Node *row);
+static Tree *make(Reader *reader, TreeKind kind, Span at, const char *text, Span name);
+static Tree *binary(Reader *reader, Span at, const char *operator, Tree *left, Tree *right);
+static Tree *both(Reader *reader, TreeKind kind, Span at, const char *operator, Tree *left, Tree *right);
+static Tree *add_row(Tree *rows, const Tree *row);
 }
 
 %union {
     const char *text;
     NumberToken number;
-    Node *node;
+    Tree *tree;
 }
 
 %token START_FILE START_DEFINE NEWLINE "end of line"
@@ -48,10 +48,10 @@ static Node *add_row(Node *rows, const Node *row);
 %token SCHEDULE "schedule" FOR "for" IN "in" BY "by" DOWN "down" IF "if" ELSE "else" AND "and" OR "or" RANGE ".."
 %token <text> COMPARE "a comparison"
 
-%type <node> items item parameters names layer_lines layer_line statement
-%type <node> model_lines model_line entry dimensions callee lines line values
-%type <node> expression arguments argument_list argument elements
-%type <node> rows row steps step stride condition choice
+%type <tree> items item parameters names layer_lines layer_line statement
+%type <tree> model_lines model_line entry dimensions callee lines line values
+%type <tree> expression arguments argument_list argument elements
+%type <tree> rows row steps step stride condition choice
 %type <text> word
 
 %precedence LOW
@@ -74,7 +74,7 @@ end_of_line
     ;
 
 items
-    : %empty                                { $$ = make(reader, NODE_FILE, @$, NULL, @$); }
+    : %empty                                { $$ = make(reader, TREE_FILE, @$, NULL, @$); }
     | items item                            { $$ = $2 ? add_child($1, $2) : $1; }
     ;
 
@@ -82,7 +82,7 @@ item
     : NEWLINE                               { $$ = NULL; }
     | error NEWLINE                         { $$ = NULL; reader->depth = 0; }
     | LET error end_of_line                 { $$ = NULL; }
-    | LET NAME '=' expression NEWLINE       { $$ = add_child(make(reader, NODE_LET, @$, $2, @2), $4); }
+    | LET NAME '=' expression NEWLINE       { $$ = add_child(make(reader, TREE_LET, @$, $2, @2), $4); }
     | LAYER NAME parameters '{' layer_lines '}' {
         $5->text = $2; $5->name = @2; $5->at = @$;
         $3->next = $5->child; $5->child = $3;           // the parameters come first
@@ -92,7 +92,7 @@ item
     | MODEL NAME '{' model_lines '}'        { $$ = $4; $$->text = $2; $$->name = @2; $$->at = @$; }
     | BLOCK '{' lines '}'                   { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | NAME '{' lines '}'                    { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
-    | SCHEDULE word '{' rows '}'            { $$ = add_child(make(reader, NODE_SCHEDULE, @$, $2, @2), $4); }
+    | SCHEDULE word '{' rows '}'            { $$ = add_child(make(reader, TREE_SCHEDULE, @$, $2, @2), $4); }
     ;
 
 word
@@ -101,7 +101,7 @@ word
     ;
 
 rows
-    : row                                   { $$ = make(reader, NODE_STEPS, @$, NULL, @$); add_row($$, $1); }
+    : row                                   { $$ = make(reader, TREE_STEPS, @$, NULL, @$); add_row($$, $1); }
     | rows end_of_line row                  { $$ = add_row($1, $3); }
     ;
 
@@ -112,16 +112,16 @@ row
     ;
 
 steps
-    : step                                  { $$ = add_child(make(reader, NODE_STEPS, @$, NULL, @$), $1); }
+    : step                                  { $$ = add_child(make(reader, TREE_STEPS, @$, NULL, @$), $1); }
     | steps step                            { $$ = add_child($1, $2); }
     ;
 
 step
-    : LET NAME '=' expression               { $$ = add_child(make(reader, NODE_LET, @$, $2, @2), $4); }
-    | NAME                                  { $$ = make(reader, NODE_NAME, @$, $1, @1); }
+    : LET NAME '=' expression               { $$ = add_child(make(reader, TREE_LET, @$, $2, @2), $4); }
+    | NAME                                  { $$ = make(reader, TREE_NAME, @$, $1, @1); }
     | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | FOR NAME IN expression RANGE expression stride '{' rows '}' {
-        $$ = add_child(add_child(make(reader, NODE_FOR, @$, $2, @2), $4), $6);
+        $$ = add_child(add_child(make(reader, TREE_FOR, @$, $2, @2), $4), $6);
         add_child(add_child($$, $7), $9);
     }
     | FOR error '{' rows '}'                { $$ = $4; reader->depth = 0; }
@@ -129,43 +129,43 @@ step
     ;
 
 choice
-    : IF condition '{' rows '}'             { $$ = add_child(add_child(make(reader, NODE_IF, @$, NULL, @1), $2), $4); }
+    : IF condition '{' rows '}'             { $$ = add_child(add_child(make(reader, TREE_IF, @$, NULL, @1), $2), $4); }
     | IF condition '{' rows '}' ELSE '{' rows '}' {
-        $$ = add_child(add_child(add_child(make(reader, NODE_IF, @$, NULL, @1), $2), $4), $8);
+        $$ = add_child(add_child(add_child(make(reader, TREE_IF, @$, NULL, @1), $2), $4), $8);
     }
     | IF condition '{' rows '}' ELSE choice {
-        $$ = add_child(add_child(add_child(make(reader, NODE_IF, @$, NULL, @1), $2), $4), $7);
+        $$ = add_child(add_child(add_child(make(reader, TREE_IF, @$, NULL, @1), $2), $4), $7);
     }
     | IF error '{' rows '}'                 { $$ = $4; reader->depth = 0; }
     ;
 
 stride
-    : %empty                                { $$ = make(reader, NODE_BY, @$, NULL, @$); }
-    | DOWN                                  { $$ = make(reader, NODE_BY, @$, "down", @$); }
-    | BY expression                         { $$ = add_child(make(reader, NODE_BY, @$, NULL, @$), $2); }
-    | BY expression DOWN                    { $$ = add_child(make(reader, NODE_BY, @$, "down", @$), $2); }
+    : %empty                                { $$ = make(reader, TREE_BY, @$, NULL, @$); }
+    | DOWN                                  { $$ = make(reader, TREE_BY, @$, "down", @$); }
+    | BY expression                         { $$ = add_child(make(reader, TREE_BY, @$, NULL, @$), $2); }
+    | BY expression DOWN                    { $$ = add_child(make(reader, TREE_BY, @$, "down", @$), $2); }
     ;
 
 condition
-    : expression COMPARE expression         { $$ = both(reader, NODE_COMPARE, @$, $2, $1, $3); if (!$$) YYABORT; }
-    | condition AND condition               { $$ = both(reader, NODE_COMPARE, @$, "and", $1, $3); if (!$$) YYABORT; }
-    | condition OR condition                { $$ = both(reader, NODE_COMPARE, @$, "or", $1, $3); if (!$$) YYABORT; }
+    : expression COMPARE expression         { $$ = both(reader, TREE_COMPARE, @$, $2, $1, $3); if (!$$) YYABORT; }
+    | condition AND condition               { $$ = both(reader, TREE_COMPARE, @$, "and", $1, $3); if (!$$) YYABORT; }
+    | condition OR condition                { $$ = both(reader, TREE_COMPARE, @$, "or", $1, $3); if (!$$) YYABORT; }
     | '(' condition ')'                     { $$ = $2; }
     ;
 
 parameters
-    : %empty                                { $$ = make(reader, NODE_PARAMETERS, @$, NULL, @$); }
+    : %empty                                { $$ = make(reader, TREE_PARAMETERS, @$, NULL, @$); }
     | '(' names ')'                         { $$ = $2; }
     ;
 
 names
-    : NAME                                  { $$ = add_child(make(reader, NODE_PARAMETERS, @$, NULL, @$),
-                                                             make(reader, NODE_NAME, @1, $1, @1)); }
-    | names ',' NAME                        { $$ = add_child($1, make(reader, NODE_NAME, @3, $3, @3)); }
+    : NAME                                  { $$ = add_child(make(reader, TREE_PARAMETERS, @$, NULL, @$),
+                                                             make(reader, TREE_NAME, @1, $1, @1)); }
+    | names ',' NAME                        { $$ = add_child($1, make(reader, TREE_NAME, @3, $3, @3)); }
     ;
 
 layer_lines
-    : layer_line                            { $$ = make(reader, NODE_LAYER, @$, NULL, @$);
+    : layer_line                            { $$ = make(reader, TREE_LAYER, @$, NULL, @$);
                                               if ($1) add_child($$, $1); }
     | layer_lines end_of_line layer_line        { $$ = $3 ? add_child($1, $3) : $1; }
     ;
@@ -177,12 +177,12 @@ layer_line
     ;
 
 statement
-    : NAME '=' expression                   { $$ = add_child(make(reader, NODE_ASSIGN, @$, $1, @1), $3); }
-    | expression                            { $$ = add_child(make(reader, NODE_RESULT, @$, NULL, @$), $1); }
+    : NAME '=' expression                   { $$ = add_child(make(reader, TREE_ASSIGN, @$, $1, @1), $3); }
+    | expression                            { $$ = add_child(make(reader, TREE_RESULT, @$, NULL, @$), $1); }
     ;
 
 model_lines
-    : model_line                            { $$ = make(reader, NODE_MODEL, @$, NULL, @$);
+    : model_line                            { $$ = make(reader, TREE_MODEL, @$, NULL, @$);
                                               if ($1) add_child($$, $1); }
     | model_lines end_of_line model_line        { $$ = $3 ? add_child($1, $3) : $1; }
     ;
@@ -190,29 +190,29 @@ model_lines
 model_line
     : %empty                                { $$ = NULL; }
     | error                                 { $$ = NULL; reader->depth = 0; }
-    | INPUT NAME dimensions                 { $$ = add_child(make(reader, NODE_INPUT, @$, $2, @2), $3); }
-    | INPUT NAME dimensions OF expression   { $$ = add_child(add_child(make(reader, NODE_INPUT, @$, $2, @2), $3), $5); }
+    | INPUT NAME dimensions                 { $$ = add_child(make(reader, TREE_INPUT, @$, $2, @2), $3); }
+    | INPUT NAME dimensions OF expression   { $$ = add_child(add_child(make(reader, TREE_INPUT, @$, $2, @2), $3), $5); }
     | entry
-    | entry TIED NAME                       { $$ = add_child($1, make(reader, NODE_TIED, @3, $3, @3)); $$->at = @$; }
+    | entry TIED NAME                       { $$ = add_child($1, make(reader, TREE_TIED, @3, $3, @3)); $$->at = @$; }
     ;
 
 entry
-    : NAME ':' callee                       { $$ = add_child(make(reader, NODE_ENTRY, @$, $1, @1), $3); }
-    | NAME ':' callee '*' expression        { $$ = add_child(add_child(make(reader, NODE_ENTRY, @$, $1, @1), $3), $5); }
+    : NAME ':' callee                       { $$ = add_child(make(reader, TREE_ENTRY, @$, $1, @1), $3); }
+    | NAME ':' callee '*' expression        { $$ = add_child(add_child(make(reader, TREE_ENTRY, @$, $1, @1), $3), $5); }
     ;
 
 dimensions
-    : '[' expression ']'                    { $$ = add_child(make(reader, NODE_LIST, @$, NULL, @$), $2); }
+    : '[' expression ']'                    { $$ = add_child(make(reader, TREE_LIST, @$, NULL, @$), $2); }
     | dimensions '[' expression ']'         { $$ = add_child($1, $3); $$->at = @$; }
     ;
 
 callee
-    : NAME                                  { $$ = make(reader, NODE_CALL, @$, $1, @1); }
+    : NAME                                  { $$ = make(reader, TREE_CALL, @$, $1, @1); }
     | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     ;
 
 lines
-    : line                                  { $$ = make(reader, NODE_BLOCK, @$, NULL, @$);
+    : line                                  { $$ = make(reader, TREE_BLOCK, @$, NULL, @$);
                                               if ($1) add_child($$, $1); }
     | lines end_of_line line                    { $$ = $3 ? add_child($1, $3) : $1; }
     ;
@@ -224,7 +224,7 @@ line
     ;
 
 values
-    : %empty                                { $$ = make(reader, NODE_LINE, @$, NULL, @$); }
+    : %empty                                { $$ = make(reader, TREE_LINE, @$, NULL, @$); }
     | values expression %prec LOW           { $$ = add_child($1, $2); }
     ;
 
@@ -234,57 +234,57 @@ expression
     | expression '*' expression             { if (!($$ = binary(reader, @$, "*", $1, $3))) YYABORT; }
     | expression '/' expression             { if (!($$ = binary(reader, @$, "/", $1, $3))) YYABORT; }
     | expression '%' expression             { if (!($$ = binary(reader, @$, "%", $1, $3))) YYABORT; }
-    | '-' expression %prec NEGATE           { $$ = add_child(make(reader, NODE_NEGATE, @$, NULL, @1), $2); }
+    | '-' expression %prec NEGATE           { $$ = add_child(make(reader, TREE_NEGATE, @$, NULL, @1), $2); }
     | '(' expression ')'                    { $$ = $2; }
     | '[' elements ']'                      { $$ = $2; $$->at = @$; }
-    | NUMBER                                { $$ = make(reader, NODE_NUMBER, @$, NULL, @$);
+    | NUMBER                                { $$ = make(reader, TREE_NUMBER, @$, NULL, @$);
                                               $$->number = $1.value; $$->unit = $1.unit; }
-    | STRING                                { $$ = make(reader, NODE_STRING, @$, $1, @$); }
-    | NAME %prec LOW                        { $$ = make(reader, NODE_NAME, @$, $1, @1); }
-    | WORD %prec LOW                        { $$ = make(reader, NODE_NAME, @$, $1, @1); }
+    | STRING                                { $$ = make(reader, TREE_STRING, @$, $1, @$); }
+    | NAME %prec LOW                        { $$ = make(reader, TREE_NAME, @$, $1, @1); }
+    | WORD %prec LOW                        { $$ = make(reader, TREE_NAME, @$, $1, @1); }
     | NAME '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | WORD '(' arguments ')'                { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | NAME ':' NAME '(' arguments ')'       {
         $5->text = $3; $5->name = @3; $5->at = @$;
-        $$ = add_child(make(reader, NODE_LABEL, @$, $1, @1), $5);
+        $$ = add_child(make(reader, TREE_LABEL, @$, $1, @1), $5);
     }
     ;
 
 elements
-    : %empty                                { $$ = make(reader, NODE_LIST, @$, NULL, @$); }
+    : %empty                                { $$ = make(reader, TREE_LIST, @$, NULL, @$); }
     | elements expression %prec LOW         { $$ = add_child($1, $2); }
     | elements ','
     ;
 
 arguments
-    : %empty                                { $$ = make(reader, NODE_CALL, @$, NULL, @$); }
+    : %empty                                { $$ = make(reader, TREE_CALL, @$, NULL, @$); }
     | argument_list
     ;
 
 argument_list
-    : argument                              { $$ = add_child(make(reader, NODE_CALL, @$, NULL, @$), $1); }
+    : argument                              { $$ = add_child(make(reader, TREE_CALL, @$, NULL, @$), $1); }
     | argument_list ',' argument            { $$ = add_child($1, $3); }
     ;
 
 argument
     : expression
-    | NAME '=' expression                   { $$ = add_child(make(reader, NODE_ARGUMENT, @$, $1, @1), $3); }
+    | NAME '=' expression                   { $$ = add_child(make(reader, TREE_ARGUMENT, @$, $1, @1), $3); }
     ;
 
 %%
 
-static Node *make(Reader *reader, NodeKind kind, Span at, const char *text, Span name)
+static Tree *make(Reader *reader, TreeKind kind, Span at, const char *text, Span name)
 {
-    Node *made = node(reader->program, kind, at, name);
+    Tree *made = tree(reader->program, kind, at, name);
     made->text = text;
     return made;
 }
 
 /* `1 + 1 + 1 + ...` needs no stack of the parser, but leans to the left: its
  * depth is bounded here, so that whoever walks the tree may recurse. */
-static Node *both(Reader *reader, NodeKind kind, Span at, const char *operator, Node *left, Node *right)
+static Tree *both(Reader *reader, TreeKind kind, Span at, const char *operator, Tree *left, Tree *right)
 {
-    Node *made = add_child(add_child(make(reader, kind, at, operator, at), left), right);
+    Tree *made = add_child(add_child(make(reader, kind, at, operator, at), left), right);
     if (made->number <= MAX_DEPTH)
         return made;
     error_at(reader->program, at, "an expression of more than %d levels", MAX_DEPTH);
@@ -292,15 +292,15 @@ static Node *both(Reader *reader, NodeKind kind, Span at, const char *operator, 
     return NULL;
 }
 
-static Node *binary(Reader *reader, Span at, const char *operator, Node *left, Node *right)
+static Tree *binary(Reader *reader, Span at, const char *operator, Tree *left, Tree *right)
 {
-    return both(reader, NODE_BINARY, at, operator, left, right);
+    return both(reader, TREE_BINARY, at, operator, left, right);
 }
 
 /* The steps of a line; a line without any is NULL. */
-static Node *add_row(Node *rows, const Node *row)
+static Tree *add_row(Tree *rows, const Tree *row)
 {
-    for (Node *step = row ? row->child : NULL, *next; step; step = next) {
+    for (Tree *step = row ? row->child : NULL, *next; step; step = next) {
         next = step->next;
         step->next = NULL;
         add_child(rows, step);

@@ -23,7 +23,7 @@ typedef struct Reader {
     bool continued;             // the last token asks for more: no new line here
     bool ended;
     bool reported;              // this line is wrong: one error is enough
-    Node *tree;
+    Tree *tree;
 } Reader;
 
 typedef struct NumberToken {

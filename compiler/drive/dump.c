@@ -6,7 +6,7 @@
 
 /* ---- parse ---- */
 
-static const char *const node_names[] = {
+static const char *const tree_names[] = {
     "file",   "let",      "layer",   "parameters", "assign", "result",
     "model",  "input",    "entry",   "tied",       "block",  "line",
     "number", "string",   "name",    "negate",     "binary", "call",
@@ -14,24 +14,24 @@ static const char *const node_names[] = {
     "by",     "if",       "compare",
 };
 
-static void dump_node(FILE *out, const Node *node, int depth)
+static void dump_tree(FILE *out, const Tree *tree, int depth)
 {
-    fprintf(out, "%*s%s", 2 * depth, "", node_names[node->kind]);
-    if (node->text)
-        fprintf(out, " %s", node->text);
-    if (node->kind == NODE_NUMBER)
-        fprintf(out, " %g%s", node->number, node->unit ? " s" : "");
-    fprintf(out, "  @%d..%d\n", node->at.begin, node->at.end);
-    for (const Node *child = node->child; child; child = child->next)
-        dump_node(out, child, depth + 1);
+    fprintf(out, "%*s%s", 2 * depth, "", tree_names[tree->kind]);
+    if (tree->text)
+        fprintf(out, " %s", tree->text);
+    if (tree->kind == TREE_NUMBER)
+        fprintf(out, " %g%s", tree->number, tree->unit ? " s" : "");
+    fprintf(out, "  @%d..%d\n", tree->at.begin, tree->at.end);
+    for (const Tree *child = tree->child; child; child = child->next)
+        dump_tree(out, child, depth + 1);
 }
 
 static void dump_parse(Program *p, FILE *out)
 {
-    dump_node(out, p->file, 0);
+    dump_tree(out, p->file, 0);
     for (int i = 0; i + 1 < p->source_count; i++)
         if (p->defines[i])
-            dump_node(out, p->defines[i], 0);
+            dump_tree(out, p->defines[i], 0);
 }
 
 /* ---- check ---- */

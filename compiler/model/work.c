@@ -273,7 +273,7 @@ static void better_split(Program *p, double most, double mean, FILE *out)
 
 void balance_lines(Program *p, FILE *out)
 {
-    double most = 0, sum = 0, microbatches = p->set.microbatches.value;
+    double most = 0, sum = 0, microbatches = p->microbatches;
     int heaviest = 0;
     for (int r = 0; r < p->ranks; r++) {
         double work = rank_work(p, r);

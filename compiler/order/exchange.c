@@ -318,7 +318,7 @@ static bool fits_stages(Import *x)
 static bool fits_pipeline(Import *x)
 {
     Program *p = x->p;
-    int microbatches = (int)p->set.microbatches.value;
+    int microbatches = p->microbatches;
     if (!fits_stages(x))
         return false;
     if (x->micros == microbatches)

@@ -80,11 +80,11 @@ void find_phases(List *order)
 
 bool schedule(Program *p)
 {
-    double actions = 2.0 * p->copy_chunks * p->set.microbatches.value;
+    double actions = 2.0 * p->copy_chunks * p->microbatches;
     if (actions > MAX_ACTIONS) {
         error_at(p, p->set.microbatches.at,
-                 "%g microbatches over %d chunks are %.3g actions",
-                 p->set.microbatches.value, p->chunk_count, actions);
+                 "%d microbatches over %d chunks are %.3g actions",
+                 p->microbatches, p->chunk_count, actions);
         help(p,
              "at most %g actions are unrolled; use fewer microbatches of more "
              "rows",

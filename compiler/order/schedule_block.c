@@ -33,11 +33,11 @@ typedef struct Run {
     int *chunks, chunk_count;  // the rank's own, along the model
     Numbers numbers;
     double most_steps;
-    const Node *loops[MAX_LOOPS];  // those around the step, outermost first
+    const Tree *loops[MAX_LOOPS];  // those around the step, outermost first
     int loop_count;
     int *entry[3];        // [F, backward, W][cell] 1 + its place in the order
     int count, wanted;    // replay: actions so far, and where to stop
-    const Node *reached;  // the action there
+    const Tree *reached;  // the action there
 } Run;
 
 /* ---- what is said about a place ---- */
@@ -55,7 +55,7 @@ static const char *loop_numbers(Run *x)
 /* Behind every error: for which rank, and what the loops have come to. */
 static bool stopped(Run *x)
 {
-    const Node *loop = x->loop_count ? x->loops[x->loop_count - 1] : NULL;
+    const Tree *loop = x->loop_count ? x->loops[x->loop_count - 1] : NULL;
     Span at = loop ? loop->at : x->schedule->block->name;
     if (loop)
         at.end = loop->child->next->next->at.end;  // the first line alone
@@ -65,12 +65,12 @@ static bool stopped(Run *x)
 
 /* ---- numbers ---- */
 
-static bool number(Run *x, const Node *at, double *value)
+static bool number(Run *x, const Tree *at, double *value)
 {
     return evaluate(x->p, &x->numbers, at, value) || stopped(x);
 }
 
-static bool whole(Run *x, const Node *at, const char *what, double *value)
+static bool whole(Run *x, const Tree *at, const char *what, double *value)
 {
     if (!number(x, at, value))
         return false;
@@ -95,11 +95,11 @@ static bool compare(const char *operator, double a, double b)
     }
 }
 
-static bool condition(Run *x, const Node *at, bool *holds)
+static bool condition(Run *x, const Tree *at, bool *holds)
 {
-    const Node *a = at->child, *b = a->next;
+    const Tree *a = at->child, *b = a->next;
     double left, right;
-    if (a->kind != NODE_COMPARE) {
+    if (a->kind != TREE_COMPARE) {
         if (!number(x, a, &left) || !number(x, b, &right))
             return false;
         *holds = compare(at->text, left, right);
@@ -113,10 +113,10 @@ static bool condition(Run *x, const Node *at, bool *holds)
 
 /* ---- actions ---- */
 
-static bool micro_of(Run *x, const Node *action, int *micro)
+static bool micro_of(Run *x, const Tree *action, int *micro)
 {
     Program *p = x->p;
-    double value, count = p->set.microbatches.value;
+    double value, count = p->microbatches;
     if (!whole(x, action->child, "the micro-batch", &value))
         return false;
     if (value >= 0 && value < count) {
@@ -133,10 +133,10 @@ static bool micro_of(Run *x, const Node *action, int *micro)
     return false;
 }
 
-static bool chunk_of(Run *x, const Node *action, int *chunk)
+static bool chunk_of(Run *x, const Tree *action, int *chunk)
 {
     Program *p = x->p;
-    const Node *at = action->child->next;
+    const Tree *at = action->child->next;
     double value = 0;
     if (at && !whole(x, at, "the chunk", &value))
         return false;
@@ -163,7 +163,7 @@ static bool chunk_of(Run *x, const Node *action, int *chunk)
     return true;
 }
 
-static ActionKind kind_of(const Node *action)
+static ActionKind kind_of(const Tree *action)
 {
     switch (action->text[0]) {
     case 'F': return ACT_F;
@@ -173,7 +173,7 @@ static ActionKind kind_of(const Node *action)
     }
 }
 
-static bool second(Run *x, const Node *action, Action a, int before)
+static bool second(Run *x, const Tree *action, Action a, int before)
 {
     Program *p = x->p;
     Action first = p->order[x->rank].at[before];
@@ -186,7 +186,7 @@ static bool second(Run *x, const Node *action, Action a, int before)
     return false;
 }
 
-static bool run_action(Run *x, const Node *action)
+static bool run_action(Run *x, const Tree *action)
 {
     Program *p = x->p;
     Action a = {kind_of(action), -1, -1, -1, 0};
@@ -208,10 +208,10 @@ static bool run_action(Run *x, const Node *action)
 
 /* ---- steps: false stops the run, after an error or at the entry wanted ---- */
 
-static bool run_steps(Run *x, const Node *steps);
+static bool run_steps(Run *x, const Tree *steps);
 
 /* A loop without actions in it must end as well. */
-static bool another_step(Run *x, const Node *at)
+static bool another_step(Run *x, const Tree *at)
 {
     if (++x->numbers.steps <= x->most_steps)
         return true;
@@ -224,9 +224,9 @@ static bool another_step(Run *x, const Node *at)
 
 /* for m in first .. end by step down: the same numbers as without `down`, the
  * last one first. */
-static bool run_for(Run *x, const Node *loop)
+static bool run_for(Run *x, const Tree *loop)
 {
-    const Node *by = loop->child->next->next;
+    const Tree *by = loop->child->next->next;
     double first, end, step = 1;
     if (!whole(x, loop->child, "where the loop begins", &first) ||
         !whole(x, loop->child->next, "where the loop ends", &end) ||
@@ -251,9 +251,9 @@ static bool run_for(Run *x, const Node *loop)
     return true;
 }
 
-static bool run_if(Run *x, const Node *step)
+static bool run_if(Run *x, const Tree *step)
 {
-    const Node *then = step->child->next, *otherwise = then->next;
+    const Tree *then = step->child->next, *otherwise = then->next;
     bool holds;
     if (!condition(x, step->child, &holds))
         return false;
@@ -261,11 +261,11 @@ static bool run_if(Run *x, const Node *step)
         return run_steps(x, then);
     if (!otherwise)
         return true;
-    return otherwise->kind == NODE_IF ? run_if(x, otherwise)
+    return otherwise->kind == TREE_IF ? run_if(x, otherwise)
                                       : run_steps(x, otherwise);
 }
 
-static void run_mark(Run *x, const Node *mark)
+static void run_mark(Run *x, const Tree *mark)
 {
     if (x->wanted >= 0)
         return;
@@ -275,22 +275,22 @@ static void run_mark(Run *x, const Node *mark)
         begin_cooldown(x->p, x->rank);
 }
 
-static bool run_steps(Run *x, const Node *steps)
+static bool run_steps(Run *x, const Tree *steps)
 {
-    for (const Node *step = steps->child; step; step = step->next) {
+    for (const Tree *step = steps->child; step; step = step->next) {
         if (!another_step(x, step))
             return false;
         switch (step->kind) {
-        case NODE_LET:
+        case TREE_LET:
             if (!number(x, step->child, &x->numbers.at[step->slot - 1]))
                 return false;
             break;
-        case NODE_NAME: run_mark(x, step); break;
-        case NODE_CALL:
+        case TREE_NAME: run_mark(x, step); break;
+        case TREE_CALL:
             if (!run_action(x, step))
                 return false;
             break;
-        case NODE_FOR:
+        case TREE_FOR:
             if (!run_for(x, step))
                 return false;
             break;
@@ -307,7 +307,7 @@ static bool run_steps(Run *x, const Node *steps)
 static Run start_run(Program *p, int wanted)
 {
     Run x = {.p = p, .schedule = p->set.schedule, .wanted = wanted};
-    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, p->microbatches);
     x.numbers.at = arena_take(p->arena,
                               sizeof(double) * (size_t)x.schedule->numbers);
     x.most_steps = MAX_STEPS + MAX_STEPS_OF_ACTION * 2 * (double)cells;
@@ -327,7 +327,7 @@ static bool run_rank(Run *x, int rank)
             x->chunks[x->chunk_count++] = c;
     x->numbers.at[0] = rank;
     x->numbers.at[1] = p->set.stages.value;
-    x->numbers.at[2] = p->set.microbatches.value;
+    x->numbers.at[2] = p->microbatches;
     x->numbers.at[3] = p->set.virtuals.value;
     return run_steps(x, x->schedule->block->child);
 }
@@ -352,7 +352,7 @@ static bool is_complete(Run *x)
     Program *p = x->p;
     long missing = 0;
     const char *first = NULL;
-    for (int m = 0; m < (int)p->set.microbatches.value; m++) {
+    for (int m = 0; m < p->microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++) {
             const char *what = goes_through(p, c, m) ? left_out(x, c, m) : NULL;
             if (what && !missing++)
@@ -376,8 +376,8 @@ static bool is_complete(Run *x)
 
 static bool has_marks(const Schedule *s)
 {
-    for (const Node *step = s->block->child->child; step; step = step->next)
-        if (step->kind == NODE_NAME)
+    for (const Tree *step = s->block->child->child; step; step = step->next)
+        if (step->kind == TREE_NAME)
             return true;
     return false;
 }

@@ -206,7 +206,7 @@ static void collectives(Program *p)
 bool communicate(Program *p)
 {
     size_t ranks = (size_t)p->ranks;
-    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, p->microbatches);
     Wires w = {.p = p,
                .queues = arena_take(p->arena, sizeof(Queue) * ranks * ranks)};
     for (int back = 0; back < 2; back++) {

@@ -50,7 +50,7 @@ size_t aligned(size_t floats)
 
 static int *index_of(const Program *p, BlockKind kind, int chunk, int micro)
 {
-    size_t cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
+    size_t cells = (size_t)p->microbatches * (size_t)p->chunk_count;
     return &p->block_index[(size_t)(kind - BLOCK_KEEP) * cells +
                            cell_of(p, chunk, micro)];
 }
@@ -304,7 +304,7 @@ static void lasting_blocks(Program *p, int rank, const int *owner, int end)
     }
     if (losses)
         add_block(p, BLOCK_LOSSES, rank, -1, -1,
-                  (size_t)p->set.microbatches.value, 0, end);
+                  (size_t)p->microbatches, 0, end);
     add_block(p, BLOCK_SCRATCH, rank, -1, -1, scratch, 0, end);
     add_block(p, BLOCK_TMP, rank, -1, -1, tmp, 0, end);
     if (p->set.deferred)
@@ -325,7 +325,7 @@ static void mark_split(const Planner *n, bool *split)
 
 bool memory(Program *p)
 {
-    Planner n = {.p = p, .microbatches = (int)p->set.microbatches.value};
+    Planner n = {.p = p, .microbatches = p->microbatches};
     size_t cells = (size_t)n.microbatches * (size_t)p->chunk_count;
     size_t ranks = (size_t)p->ranks;
     bool *split = arena_take(p->arena, sizeof *split * (size_t)p->chunk_count);

@@ -701,9 +701,9 @@ static bool runs_to_the_end(Prover *v)
 static Prover start_proof(Program *p)
 {
     size_t ranks = (size_t)p->ranks,
-           cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
+           cells = (size_t)p->microbatches * (size_t)p->chunk_count;
     Prover v = {.p = p,
-                .microbatches = (int)p->set.microbatches.value,
+                .microbatches = p->microbatches,
                 .posts = p->target == TARGET_CUDA};
     v.done = arena_take(p->arena, sizeof *v.done * cells);
     v.queues = arena_take(p->arena, sizeof *v.queues * ranks * ranks);

@@ -11,7 +11,7 @@
 /* Fills order[chunk's k-th sum] with micro-batches, one row for each chunk. */
 static void collect(Program *p, int *order, int *count)
 {
-    size_t row = (size_t)p->set.microbatches.value;
+    size_t row = (size_t)p->microbatches;
     p->sums = SUMS_ASCEND;
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->lists[r].count; i++) {
@@ -30,7 +30,7 @@ static void collect(Program *p, int *order, int *count)
 
 void prove_sums(Program *p)
 {
-    size_t row = (size_t)p->set.microbatches.value,
+    size_t row = (size_t)p->microbatches,
            chunks = (size_t)p->chunk_count;
     int *order = arena_take(p->arena, sizeof *order * row * chunks),
         *count = arena_take(p->arena, sizeof *count * chunks);

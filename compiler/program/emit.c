@@ -94,7 +94,7 @@ static void print_header(Program *p, FILE *out, int rank)
             " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, "
             "rows of each %d.\n",
             p->set.schedule->name, p->ranks, (int)p->set.virtuals.value,
-            (int)p->set.microbatches.value, (int)p->set.rows.value);
+            p->microbatches, (int)p->set.rows.value);
     fprintf(out,
             " * Planned idle time: %.2f %% of all ranks' time. This rank's "
             "arena: %zu bytes.\n *\n",
@@ -228,7 +228,7 @@ static void print_job(Program *p, FILE *out, int rank)
     fprintf(
         out,
         "    .microbatches = %d, .steps = %d, .parameters = %d, .depth = %d,\n",
-        (int)p->set.microbatches.value, steps_of(p),
+        p->microbatches, steps_of(p),
         p->emulate ? 0 : p->parameter_count, p->programs[rank].depth);
     fprintf(out,
             "    .actions = %d, .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",

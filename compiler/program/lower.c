@@ -122,7 +122,7 @@ static void push_constant(Lowerer *w, Call *call, const Op *op,
     else if (strcmp(word, "count") == 0)
         push_number(call, (double)n * (double)width);
     else
-        push(call, ARG_REAL, NULL, 1 / ((double)n * p->set.microbatches.value));
+        push(call, ARG_REAL, NULL, 1 / ((double)n * p->microbatches));
 }
 
 static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op,
@@ -352,7 +352,7 @@ bool lower(Program *p)
 {
     p->programs = arena_take(p->arena, sizeof *p->programs * (size_t)p->ranks);
     size_t places = MICRO_KINDS * (size_t)p->chunk_count *
-                    (size_t)p->set.microbatches.value;
+                    (size_t)p->microbatches;
     int *slots = arena_take(p->arena, sizeof *slots * places);
     const int *ahead = p->set.deferred && !p->emulate ? count_ahead(p) : NULL;
     for (int r = 0; r < p->ranks; r++)

@@ -27,7 +27,7 @@ typedef struct Ahead {
 static int *ordinal_of(const Ahead *h, Action a)
 {
     const Program *p = h->p;
-    size_t cells = (size_t)p->chunk_count * (size_t)p->set.microbatches.value;
+    size_t cells = (size_t)p->chunk_count * (size_t)p->microbatches;
     bool back = a.kind == ACT_SEND_B || a.kind == ACT_WAIT_B;
     return &h->ordinal[(back ? cells : 0) + cell_of(p, a.chunk, a.micro)];
 }
@@ -55,7 +55,7 @@ static bool runs_ahead(Ahead *h, int rank, Action a)
 int *count_ahead(Program *p)
 {
     size_t ranks = (size_t)p->ranks;
-    size_t cells = (size_t)p->chunk_count * (size_t)p->set.microbatches.value;
+    size_t cells = (size_t)p->chunk_count * (size_t)p->microbatches;
     Ahead h = {.p = p};
     h.entries = arena_take(p->arena, sizeof *h.entries * ranks);
     h.sent = arena_take(p->arena, sizeof *h.sent * ranks * ranks);

@@ -254,7 +254,7 @@ static int *slot_constant(const Lowerer *w, const Block *b)
     const Program *p = w->p;
     size_t kind = (size_t)(b->kind - BLOCK_KEEP);
     return &w->slots[(kind * (size_t)p->chunk_count + (size_t)b->chunk) *
-                         (size_t)p->set.microbatches.value +
+                         (size_t)p->microbatches +
                      (size_t)b->slot];
 }
 

@@ -109,7 +109,7 @@ static bool is_kind(Action a, ActionKind forth, ActionKind back)
 
 static size_t message_cell(const Program *p, Action a, bool back)
 {
-    size_t cells = (size_t)p->chunk_count * (size_t)p->set.microbatches.value;
+    size_t cells = (size_t)p->chunk_count * (size_t)p->microbatches;
     return (back ? cells : 0) + (size_t)a.micro * (size_t)p->chunk_count +
            (size_t)a.chunk;
 }
@@ -155,7 +155,7 @@ static int *number_messages(Lowerer *w, ActionKind forth, ActionKind back)
 {
     Program *p = w->p;
     const List *list = &p->lists[w->rank];
-    size_t cells = (size_t)p->set.microbatches.value * (size_t)p->chunk_count;
+    size_t cells = (size_t)p->microbatches * (size_t)p->chunk_count;
     int *count = arena_take(p->arena, sizeof *count * (size_t)p->ranks);
     int *ordinals = arena_take(p->arena, sizeof *ordinals * 2 * cells);
     for (int i = 0; i < list->count; i++) {

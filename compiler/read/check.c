@@ -29,12 +29,12 @@ static void check_used(Checker *c, int result)
 }
 
 /* One repetition of an entry: a layer, or an op that is a layer by itself. */
-static bool add_layer(Checker *c, const Node *entry, const char *name)
+static bool add_layer(Checker *c, const Tree *entry, const char *name)
 {
     Program *p = c->p;
-    const Node *call = entry->child;
+    const Tree *call = entry->child;
     const OpKind *kind = find_op(call->text);
-    const Node *layer = kind ? NULL : find_layer(p, call->text);
+    const Tree *layer = kind ? NULL : find_layer(p, call->text);
     int errors = p->errors;
     int input = p->layer_count ? p->layers[p->layer_count - 1].output
                                : p->input;
@@ -82,31 +82,31 @@ static const char *shape_text(Program *p, const Parameter *q)
                : text_format(p->arena, "[%ld]", q->rows);
 }
 
-static const Node *find_entry(const Node *model, const char *name)
+static const Tree *find_entry(const Tree *model, const char *name)
 {
-    const Node *entry = model->child;
+    const Tree *entry = model->child;
     while (entry && strcmp(entry->text, name) != 0)
         entry = entry->next;
     return entry;
 }
 
-static const char *nearest_entry(Program *p, const Node *model,
+static const char *nearest_entry(Program *p, const Tree *model,
                                  const char *name)
 {
     const char **known = arena_take(p->arena, sizeof *known * MAX_ENTRIES);
     int count = 0;
-    for (const Node *entry = model->child; entry; entry = entry->next)
+    for (const Tree *entry = model->child; entry; entry = entry->next)
         known[count++] = entry->text;
     return nearest(name, known, count);
 }
 
 /* The parameter of an entry that is a single op; -1: it has none. */
-static int weight_of(Program *p, const Node *entry)
+static int weight_of(Program *p, const Tree *entry)
 {
     return find_parameter(p, text_format(p->arena, "%s.weight", entry->text));
 }
 
-static void no_weight(Program *p, const Node *entry, Span at)
+static void no_weight(Program *p, const Tree *entry, Span at)
 {
     error_at(p, at, "`%s` has no weight of its own that could be shared",
              entry->text);
@@ -115,11 +115,11 @@ static void no_weight(Program *p, const Node *entry, Span at)
     help(p, "an entry that is a single linear or embedding, once, has one");
 }
 
-static void tie(Checker *c, const Node *model, const Node *entry,
-                const Node *tied)
+static void tie(Checker *c, const Tree *model, const Tree *entry,
+                const Tree *tied)
 {
     Program *p = c->p;
-    const Node *other = find_entry(model, tied->text);
+    const Tree *other = find_entry(model, tied->text);
     int own = weight_of(p, entry), root = other ? weight_of(p, other) : -1;
     Parameter *q = p->parameters;
     if (!other) {
@@ -150,7 +150,7 @@ static void tie(Checker *c, const Node *model, const Node *entry,
 
 /* ---- input and loss ---- */
 
-static bool loss_fits(Program *p, const Node *entry, const Tensor *logits)
+static bool loss_fits(Program *p, const Tree *entry, const Tensor *logits)
 {
     bool ids = strcmp(entry->child->text, "cross_entropy") == 0;
     Span input = p->tensors[p->input].at;
@@ -174,7 +174,7 @@ static bool loss_fits(Program *p, const Node *entry, const Tensor *logits)
     return false;
 }
 
-static bool check_loss(Checker *c, const Node *entry)
+static bool check_loss(Checker *c, const Tree *entry)
 {
     Program *p = c->p;
     if (p->layer_count == 0) {
@@ -218,10 +218,10 @@ static void check_data_kind(Program *p, Span input_at)
     help(p, numbers ? "data bytes \"FILE\"" : "data numbers \"FILE\"");
 }
 
-static bool check_input(Checker *c, const Node *input)
+static bool check_input(Checker *c, const Tree *input)
 {
     Program *p = c->p;
-    const Node *dimension = input->child->child,
+    const Tree *dimension = input->child->child,
                *vocabulary = input->child->next;
     long size[2] = {1, 1};
     int count = 0, most = vocabulary ? 1 : 2, errors = p->errors;
@@ -251,20 +251,20 @@ static bool check_input(Checker *c, const Node *input)
 
 /* ---- the model ---- */
 
-static bool is_loss(const Node *entry)
+static bool is_loss(const Tree *entry)
 {
-    const OpKind *kind = entry->kind == NODE_ENTRY ? find_op(entry->child->text)
+    const OpKind *kind = entry->kind == TREE_ENTRY ? find_op(entry->child->text)
                                                    : NULL;
     return kind && kind->loss;
 }
 
 /* An entry's repetitions: h -> h.0, h.1, ...; without a count just h. */
-static bool check_entry(Checker *c, const Node *model, const Node *entry)
+static bool check_entry(Checker *c, const Tree *model, const Tree *entry)
 {
     Program *p = c->p;
-    const Node *next = entry->child->next, *count_at = NULL;
+    const Tree *next = entry->child->next, *count_at = NULL;
     long count = 1;
-    if (next && next->kind != NODE_TIED) {
+    if (next && next->kind != TREE_TIED) {
         count_at = next;
         if (!whole_number(p, next, "the repetition", 1, MAX_LAYERS, &count))
             return false;
@@ -286,29 +286,29 @@ static bool check_entry(Checker *c, const Node *model, const Node *entry)
     return true;
 }
 
-static void check_name(Program *p, const Node *model, const Node *entry)
+static void check_name(Program *p, const Tree *model, const Tree *entry)
 {
-    const Node *before = find_entry(model, entry->text);
+    const Tree *before = find_entry(model, entry->text);
     if (before == entry)
         return;
     error_at(p, entry->name, "`%s` is used twice", entry->text);
     note_at(p, before->name, "first here");
 }
 
-static const Node *find_input(const Node *model)
+static const Tree *find_input(const Tree *model)
 {
-    const Node *entry = model->child;
-    while (entry && entry->kind != NODE_INPUT)
+    const Tree *entry = model->child;
+    while (entry && entry->kind != TREE_INPUT)
         entry = entry->next;
     return entry;
 }
 
-static void check_place(Checker *c, const Node *model, const Node *entry)
+static void check_place(Checker *c, const Tree *model, const Tree *entry)
 {
     Program *p = c->p;
-    const Node *call = entry->child;
-    if (entry->kind == NODE_INPUT) {
-        const Node *first = find_input(model);
+    const Tree *call = entry->child;
+    if (entry->kind == TREE_INPUT) {
+        const Tree *first = find_input(model);
         if (entry == model->child)
             return;
         error_at(p, entry->at, "a model has one input, at its top");
@@ -322,7 +322,7 @@ static void check_place(Checker *c, const Node *model, const Node *entry)
         }
         if (call->next)
             error_at(p, call->next->at,
-                     call->next->kind == NODE_TIED
+                     call->next->kind == TREE_TIED
                          ? "a loss has no weight that could be tied"
                          : "a loss cannot be repeated");
     } else if (!find_op(call->text) && !find_layer(p, call->text)) {
@@ -331,12 +331,12 @@ static void check_place(Checker *c, const Node *model, const Node *entry)
 }
 
 /* What can be said before anything is evaluated: each mistake for itself. */
-static bool check_entries(Checker *c, const Node *model)
+static bool check_entries(Checker *c, const Tree *model)
 {
     Program *p = c->p;
     int errors = p->errors, count = 0;
     bool loss = false;
-    const Node *entry = model->child;
+    const Tree *entry = model->child;
     if (entry && !find_input(model)) {
         error_at(p, entry->at, "the model's first line must be its input");
         help(p, "input tokens[128] of 256");
@@ -359,7 +359,7 @@ static bool check_entries(Checker *c, const Node *model)
 }
 
 /* So that no later sum overflows: 65536 micro-batches of it fit 63 bits. */
-static void check_sizes(Program *p, const Node *model)
+static void check_sizes(Program *p, const Tree *model)
 {
     static const double MOST = 0x1p44;
     double tensors = 0, parameters = 0;
@@ -378,12 +378,12 @@ static void check_sizes(Program *p, const Node *model)
     help(p, "at most %.3g are supported", MOST);
 }
 
-static void check_model(Checker *c, const Node *model)
+static void check_model(Checker *c, const Tree *model)
 {
     c->p->name = model->text;
     if (!check_entries(c, model) || !check_input(c, model->child))
         return;
-    for (const Node *entry = model->child->next; entry; entry = entry->next)
+    for (const Tree *entry = model->child->next; entry; entry = entry->next)
         if (is_loss(entry) ? !check_loss(c, entry)
                            : !check_entry(c, model, entry))
             return;
@@ -392,12 +392,12 @@ static void check_model(Checker *c, const Node *model)
 
 /* ---- layers, and the whole ---- */
 
-static void check_parameter_names(Program *p, const Node *layer)
+static void check_parameter_names(Program *p, const Tree *layer)
 {
-    const Node *first = layer->child->child;
+    const Tree *first = layer->child->child;
     int count = 0;
-    for (const Node *name = first; name; name = name->next) {
-        const Node *before = first;
+    for (const Tree *name = first; name; name = name->next) {
+        const Tree *before = first;
         if (++count > MAX_NUMBERS) {
             error_at(p, name->at, "a layer of more than %d numbers",
                      MAX_NUMBERS);
@@ -418,15 +418,15 @@ static void check_parameter_names(Program *p, const Node *layer)
 static void check_definitions(Program *p)
 {
     int count = 0;
-    for (const Node *item = p->file->child; item; item = item->next) {
-        if (item->kind != NODE_LAYER)
+    for (const Tree *item = p->file->child; item; item = item->next) {
+        if (item->kind != TREE_LAYER)
             continue;
         if (++count > MAX_ENTRIES) {
             error_at(p, item->name, "more than %d layers are defined",
                      MAX_ENTRIES);
             return;
         }
-        const Node *before = find_layer(p, item->text);
+        const Tree *before = find_layer(p, item->text);
         if (find_op(item->text)) {
             error_at(p, item->name, "`%s` is an op already", item->text);
             help(p, "choose another name for the layer");
@@ -438,11 +438,11 @@ static void check_definitions(Program *p)
     }
 }
 
-static const Node *find_model(Program *p)
+static const Tree *find_model(Program *p)
 {
-    const Node *model = NULL;
-    for (const Node *item = p->file->child; item; item = item->next) {
-        if (item->kind != NODE_MODEL)
+    const Tree *model = NULL;
+    for (const Tree *item = p->file->child; item; item = item->next) {
+        if (item->kind != TREE_MODEL)
             continue;
         if (model) {
             error_at(p, item->name, "a second model");
@@ -468,7 +468,7 @@ bool check(Program *p)
     check_settings(p);
     int errors = p->errors;
     check_definitions(p);
-    const Node *model = find_model(p);
+    const Tree *model = find_model(p);
     open_labels(&c);
     if (model && p->errors == errors)
         check_model(&c, model);

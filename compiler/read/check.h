@@ -19,23 +19,23 @@ enum { MAX_LAYERS = 65536, MAX_WIDTH = 1 << 24, MAX_SEQ = 1 << 24 };
 /* ---- numbers ---- */
 
 const char *number_text(Program *p, double number);  // 1048577, 0.1, 1e+30
-const char *kind_text(const Node *at);               // "text", "a list"
-bool apply_operator(Program *p, const Node *at, double a, double b,
+const char *kind_text(const Tree *at);               // "text", "a list"
+bool apply_operator(Program *p, const Tree *at, double a, double b,
                     double *value);
 /* `what` opens the message: "the width". */
-bool in_range(Program *p, const Node *at, const char *what, double value,
+bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most);
-bool is_time(const Program *p, const Node *at, int levels);
+bool is_time(const Program *p, const Tree *at, int levels);
 /* Is the call one of min, max or floor, with so many arguments as it takes. */
-bool function_fits(Program *p, const Node *call);
+bool function_fits(Program *p, const Tree *call);
 /* `own`: names that are known here beside the lets. */
-void unknown_number(Program *p, const Node *at, const char *const *own,
+void unknown_number(Program *p, const Tree *at, const char *const *own,
                     int own_count);
 /* Reports a name like 10xs. */
-bool is_wrong_number(Program *p, const Node *at);
+bool is_wrong_number(Program *p, const Tree *at);
 
 /* The times of an action kind: ACT_F, ACT_B, ACT_I or ACT_W. */
-void set_times(Program *p, int which, Span at, const Node *value);
+void set_times(Program *p, int which, Span at, const Tree *value);
 void check_times(Program *p);
 
 bool check_lets(Program *p);  // false: there are too many
@@ -50,7 +50,7 @@ const Schedule *schedule_from(Program *p, const char *path);  // of a file
 
 /* ---- layout.c ---- */
 
-void read_layout(Program *p, const Node *value);  // text -> set.sizes, counting `t` alone
+void read_layout(Program *p, const Tree *value);  // text -> set.sizes, counting `t` alone
 
 /* ---- values ---- */
 
@@ -72,7 +72,7 @@ typedef struct Scope Scope;  // the names of one evaluation of one layer body
 
 typedef struct CallFrame CallFrame;
 struct CallFrame {  // a layer that is being evaluated
-    const Node *layer, *call;
+    const Tree *layer, *call;
     const CallFrame *outer;
 };
 
@@ -84,7 +84,7 @@ typedef struct Checker {
     const CallFrame *frame;  // innermost first
     int levels;              // of expressions inside one another
     long evaluations;        // of all expressions so far
-    const Node **failed;     // layers whose body is wrong: not evaluated again
+    const Tree **failed;     // layers whose body is wrong: not evaluated again
     int failed_count;
     int *label_op, *label_next;  // hash table of this layer's labels
 } Checker;
@@ -95,21 +95,21 @@ void open_labels(Checker *c);
 
 int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
                long width, Span at);
-/* Appends an op. `given` is a NODE_LABEL or NULL; `first` is the tensor that
+/* Appends an op. `given` is a TREE_LABEL or NULL; `first` is the tensor that
  * the call does not write, as in the model: `ln : layernorm`. */
-Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Node *call,
-              const Node *given, const Value *first);
-Value add_op(Checker *c, const Node *at, Value a, Value b);
+Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Tree *call,
+              const Tree *given, const Value *first);
+Value add_op(Checker *c, const Tree *at, Value a, Value b);
 
 /* ---- check_layer.c ---- */
 
-Value eval(Checker *c, Scope *scope, const Node *at);
+Value eval(Checker *c, Scope *scope, const Tree *at);
 bool is_bound(const Scope *scope, const char *name);
 /* Evaluates the body with `x` as its input and numbers as the rest. */
-Value call_layer(Checker *c, Scope *scope, const Node *layer, const Node *call,
-                 Value x, const Node *arguments);
-const Node *find_layer(const Program *p, const char *name);
-void unknown_call(Checker *c, const Node *at, bool loss);
+Value call_layer(Checker *c, Scope *scope, const Tree *layer, const Tree *call,
+                 Value x, const Tree *arguments);
+const Tree *find_layer(const Program *p, const char *name);
+void unknown_call(Checker *c, const Tree *at, bool loss);
 /* After an error: the calls that led here. */
 void note_calls(Checker *c);
 

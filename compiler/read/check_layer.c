@@ -24,10 +24,10 @@ struct Scope {
     int count;
 };
 
-const Node *find_layer(const Program *p, const char *name)
+const Tree *find_layer(const Program *p, const char *name)
 {
-    for (const Node *item = p->file->child; item; item = item->next)
-        if (item->kind == NODE_LAYER && strcmp(item->text, name) == 0)
+    for (const Tree *item = p->file->child; item; item = item->next)
+        if (item->kind == TREE_LAYER && strcmp(item->text, name) == 0)
             return item;
     return NULL;
 }
@@ -67,18 +67,18 @@ void note_calls(Checker *c)
                 f->outer ? f->layer->text : c->prefix);
 }
 
-static int count_nodes(const Node *node)
+static int count_trees(const Tree *tree)
 {
     int count = 0;
-    for (; node; node = node->next)
+    for (; tree; tree = tree->next)
         count++;
     return count;
 }
 
 /* block(x, heads), or block(heads) in the model. */
-static const char *layer_usage(Checker *c, const Node *layer)
+static const char *layer_usage(Checker *c, const Tree *layer)
 {
-    const Node *parameter = layer->child->child;
+    const Tree *parameter = layer->child->child;
     char *text = text_format(c->p->arena, "%s%s", layer->text,
                              c->frame    ? "(x"
                              : parameter ? "("
@@ -93,12 +93,12 @@ static const char *layer_usage(Checker *c, const Node *layer)
 }
 
 /* One number per parameter of the layer. */
-static bool arguments_fit(Checker *c, const Node *layer, const Node *call,
-                          const Node *arguments)
+static bool arguments_fit(Checker *c, const Tree *layer, const Tree *call,
+                          const Tree *arguments)
 {
     Program *p = c->p;
-    int wanted = count_nodes(layer->child->child),
-        given = count_nodes(arguments);
+    int wanted = count_trees(layer->child->child),
+        given = count_trees(arguments);
     if (wanted == given)
         return true;
     error_at(p, call->at, "layer `%s` takes %d number%s, but is given %d",
@@ -109,12 +109,12 @@ static bool arguments_fit(Checker *c, const Node *layer, const Node *call,
 }
 
 static bool bind_arguments(Checker *c, Scope *scope, Scope *inner,
-                           const Node *layer, const Node *argument)
+                           const Tree *layer, const Tree *argument)
 {
     Program *p = c->p;
-    const Node *parameter = layer->child->child;
+    const Tree *parameter = layer->child->child;
     for (; parameter; parameter = parameter->next, argument = argument->next) {
-        if (argument->kind == NODE_ARGUMENT) {
+        if (argument->kind == TREE_ARGUMENT) {
             error_at(p, argument->at, "numbers of a layer go by their order");
             help(p, "%s", layer_usage(c, layer));
             return false;
@@ -132,7 +132,7 @@ static bool bind_arguments(Checker *c, Scope *scope, Scope *inner,
 }
 
 /* The first tensor of an assignment takes the user's name: h.3.q. */
-static bool assign(Checker *c, Scope *scope, const Node *line, Value value,
+static bool assign(Checker *c, Scope *scope, const Tree *line, Value value,
                    int ops_before)
 {
     Program *p = c->p;
@@ -151,7 +151,7 @@ static bool assign(Checker *c, Scope *scope, const Node *line, Value value,
     return bind(c, scope, line->text, value, line->name);
 }
 
-static Value no_result(Checker *c, const Node *layer)
+static Value no_result(Checker *c, const Tree *layer)
 {
     error_at(c->p, layer->name,
              "layer `%s` must end with the tensor that it returns",
@@ -160,14 +160,14 @@ static Value no_result(Checker *c, const Node *layer)
     return nothing;
 }
 
-static Value eval_body(Checker *c, Scope *inner, const Node *layer)
+static Value eval_body(Checker *c, Scope *inner, const Tree *layer)
 {
     Program *p = c->p;
     Value result = nothing;
-    if (!layer->last || layer->last->kind != NODE_RESULT)
+    if (!layer->last || layer->last->kind != TREE_RESULT)
         return no_result(c, layer);
-    for (const Node *line = layer->child->next; line; line = line->next) {
-        if (line->kind == NODE_RESULT && line->next) {
+    for (const Tree *line = layer->child->next; line; line = line->next) {
+        if (line->kind == TREE_RESULT && line->next) {
             error_at(p, line->at,
                      "only the last line of a layer may stand without a name");
             help(p, "give it one: y = ...");
@@ -175,14 +175,14 @@ static Value eval_body(Checker *c, Scope *inner, const Node *layer)
         }
         int ops_before = p->op_count;
         result = eval(c, inner, line->child);
-        if (line->kind == NODE_ASSIGN &&
+        if (line->kind == TREE_ASSIGN &&
             !assign(c, inner, line, result, ops_before))
             return nothing;
     }
     return result.kind == VALUE_NUMBER ? no_result(c, layer) : result;
 }
 
-static bool has_failed(const Checker *c, const Node *layer)
+static bool has_failed(const Checker *c, const Tree *layer)
 {
     for (int i = 0; i < c->failed_count; i++)
         if (c->failed[i] == layer)
@@ -190,7 +190,7 @@ static bool has_failed(const Checker *c, const Node *layer)
     return false;
 }
 
-static bool calls_itself(Checker *c, const Node *layer, const Node *call)
+static bool calls_itself(Checker *c, const Tree *layer, const Tree *call)
 {
     const CallFrame *f = c->frame;
     while (f && f->layer != layer)
@@ -204,8 +204,8 @@ static bool calls_itself(Checker *c, const Node *layer, const Node *call)
     return true;
 }
 
-Value call_layer(Checker *c, Scope *scope, const Node *layer, const Node *call,
-                 Value x, const Node *arguments)
+Value call_layer(Checker *c, Scope *scope, const Tree *layer, const Tree *call,
+                 Value x, const Tree *arguments)
 {
     Program *p = c->p;
     Scope inner = {NULL, 0};
@@ -228,7 +228,7 @@ Value call_layer(Checker *c, Scope *scope, const Node *layer, const Node *call,
     return result;
 }
 
-void unknown_call(Checker *c, const Node *at, bool loss)
+void unknown_call(Checker *c, const Tree *at, bool loss)
 {
     Program *p = c->p;
     enum { MAX_KNOWN = 256 };
@@ -243,9 +243,9 @@ void unknown_call(Checker *c, const Node *at, bool loss)
     for (int i = 0; i < op_kind_count && count < MAX_KNOWN; i++)
         if (strcmp(op_kinds[i].name, "add") != 0)
             known[count++] = op_kinds[i].name;
-    for (const Node *item = p->file->child; item && count < MAX_KNOWN;
+    for (const Tree *item = p->file->child; item && count < MAX_KNOWN;
          item = item->next)
-        if (item->kind == NODE_LAYER)
+        if (item->kind == TREE_LAYER)
             known[count++] = item->text;
     error_at(p, at->name, "no op or layer is called `%s`", at->text);
     const char *near = nearest(at->text, known, count);
@@ -255,12 +255,12 @@ void unknown_call(Checker *c, const Node *at, bool loss)
         help(p, "`pipec --help ops` lists the ops");
 }
 
-static Value eval_call(Checker *c, Scope *scope, const Node *call,
-                       const Node *given)
+static Value eval_call(Checker *c, Scope *scope, const Tree *call,
+                       const Tree *given)
 {
     Program *p = c->p;
     const OpKind *kind = find_op(call->text);
-    const Node *layer = kind ? NULL : find_layer(p, call->text);
+    const Tree *layer = kind ? NULL : find_layer(p, call->text);
     if (kind && !kind->loss)
         return call_op(c, scope, kind, call, given, NULL);
     if (!layer) {
@@ -292,15 +292,15 @@ static Value eval_call(Checker *c, Scope *scope, const Node *call,
 
 static bool is_entry(const Program *p, const char *name)
 {
-    for (const Node *item = p->file->child; item; item = item->next)
-        if (item->kind == NODE_MODEL)
-            for (const Node *entry = item->child; entry; entry = entry->next)
+    for (const Tree *item = p->file->child; item; item = item->next)
+        if (item->kind == TREE_MODEL)
+            for (const Tree *entry = item->child; entry; entry = entry->next)
                 if (strcmp(entry->text, name) == 0)
                     return true;
     return false;
 }
 
-static void unknown_name(Checker *c, const Scope *scope, const Node *at)
+static void unknown_name(Checker *c, const Scope *scope, const Tree *at)
 {
     Program *p = c->p;
     if (p->errors > MAX_ERRORS || is_wrong_number(p, at))
@@ -324,7 +324,7 @@ static void unknown_name(Checker *c, const Scope *scope, const Node *at)
                 "every `let`");
 }
 
-static Value eval_name(Checker *c, Scope *scope, const Node *at)
+static Value eval_name(Checker *c, Scope *scope, const Tree *at)
 {
     Program *p = c->p;
     const Named *named = find_name(scope, at->text);
@@ -337,7 +337,7 @@ static Value eval_name(Checker *c, Scope *scope, const Node *at)
     return nothing;
 }
 
-static Value eval_binary(Checker *c, Scope *scope, const Node *at)
+static Value eval_binary(Checker *c, Scope *scope, const Tree *at)
 {
     Program *p = c->p;
     Value a = eval(c, scope, at->child), b = nothing, result = nothing;
@@ -360,12 +360,12 @@ static Value eval_binary(Checker *c, Scope *scope, const Node *at)
     return nothing;
 }
 
-static Value eval_inner(Checker *c, Scope *scope, const Node *at)
+static Value eval_inner(Checker *c, Scope *scope, const Tree *at)
 {
     switch (at->kind) {
-    case NODE_NUMBER: return (Value){VALUE_NUMBER, at->number, -1};
-    case NODE_NAME: return eval_name(c, scope, at);
-    case NODE_NEGATE: {
+    case TREE_NUMBER: return (Value){VALUE_NUMBER, at->number, -1};
+    case TREE_NAME: return eval_name(c, scope, at);
+    case TREE_NEGATE: {
         Value value = eval(c, scope, at->child);
         if (value.kind == VALUE_TENSOR)
             error_at(c->p, at->at, "a tensor cannot be negated");
@@ -373,9 +373,9 @@ static Value eval_inner(Checker *c, Scope *scope, const Node *at)
                    ? (Value){VALUE_NUMBER, -value.number, -1}
                    : nothing;
     }
-    case NODE_BINARY: return eval_binary(c, scope, at);
-    case NODE_CALL: return eval_call(c, scope, at, NULL);
-    case NODE_LABEL: return eval_call(c, scope, at->child, at);
+    case TREE_BINARY: return eval_binary(c, scope, at);
+    case TREE_CALL: return eval_call(c, scope, at, NULL);
+    case TREE_LABEL: return eval_call(c, scope, at->child, at);
     default:
         error_at(c->p, at->at, "expected a tensor or a number, not %s",
                  kind_text(at));
@@ -385,7 +385,7 @@ static Value eval_inner(Checker *c, Scope *scope, const Node *at)
 
 /* Layers that call others twice grow as 2^depth: what is evaluated in all is
  * bounded too. */
-Value eval(Checker *c, Scope *scope, const Node *at)
+Value eval(Checker *c, Scope *scope, const Tree *at)
 {
     if (c->evaluations > MAX_EVALUATIONS)
         return nothing;

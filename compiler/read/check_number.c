@@ -16,14 +16,14 @@ const char *number_text(Program *p, double number)
     return text_format(p->arena, "%.15g", number);
 }
 
-const char *kind_text(const Node *at)
+const char *kind_text(const Tree *at)
 {
     switch (at->kind) {
-    case NODE_STRING: return "text";
-    case NODE_LIST: return "a list";
-    case NODE_CALL: return "a call";
-    case NODE_LABEL: return "a call with a label";
-    case NODE_ARGUMENT: return "an argument with a name";
+    case TREE_STRING: return "text";
+    case TREE_LIST: return "a list";
+    case TREE_CALL: return "a call";
+    case TREE_LABEL: return "a call with a label";
+    case TREE_ARGUMENT: return "an argument with a name";
     default: return "an expression";
     }
 }
@@ -36,15 +36,15 @@ const Let *find_let(const Program *p, const char *name)
     return NULL;
 }
 
-static const Node *find_let_below(const Program *p, const char *name)
+static const Tree *find_let_below(const Program *p, const char *name)
 {
-    for (const Node *item = p->file->child; item; item = item->next)
-        if (item->kind == NODE_LET && strcmp(item->text, name) == 0)
+    for (const Tree *item = p->file->child; item; item = item->next)
+        if (item->kind == TREE_LET && strcmp(item->text, name) == 0)
             return item;
     return NULL;
 }
 
-bool is_wrong_number(Program *p, const Node *at)
+bool is_wrong_number(Program *p, const Tree *at)
 {
     if (!isdigit((unsigned char)at->text[0]))
         return false;
@@ -53,7 +53,7 @@ bool is_wrong_number(Program *p, const Node *at)
     return true;
 }
 
-void unknown_number(Program *p, const Node *at, const char *const *own,
+void unknown_number(Program *p, const Tree *at, const char *const *own,
                     int own_count)
 {
     if (p->errors > MAX_ERRORS || is_wrong_number(p, at))
@@ -64,7 +64,7 @@ void unknown_number(Program *p, const Node *at, const char *const *own,
     for (int i = 0; i < count; i++)
         known[i] = i < own_count ? own[i] : p->lets[i - own_count].name;
     error_at(p, at->at, "`%s` is no number that is known here", at->text);
-    const Node *below = find_let_below(p, at->text);
+    const Tree *below = find_let_below(p, at->text);
     const char *near = nearest(at->text, known, count);
     if (below) {
         note_at(p, below->name, "it is defined further down");
@@ -79,7 +79,7 @@ void unknown_number(Program *p, const Node *at, const char *const *own,
     }
 }
 
-bool apply_operator(Program *p, const Node *at, double a, double b,
+bool apply_operator(Program *p, const Tree *at, double a, double b,
                     double *value)
 {
     switch (at->text[0]) {
@@ -117,13 +117,13 @@ static int find_function(const char *name)
     return -1;
 }
 
-bool function_fits(Program *p, const Node *call)
+bool function_fits(Program *p, const Tree *call)
 {
     const char *names[FUNCTIONS];
     int which = find_function(call->text), given = 0;
     for (int i = 0; i < FUNCTIONS; i++)
         names[i] = functions[i].name;
-    for (const Node *at = call->child; at; at = at->next)
+    for (const Tree *at = call->child; at; at = at->next)
         given++;
     if (which >= 0 && given >= functions[which].least &&
         given <= functions[which].most)
@@ -143,17 +143,17 @@ bool function_fits(Program *p, const Node *call)
 
 /* ---- expressions ---- */
 
-static bool evaluate_at(Program *p, Numbers *numbers, const Node *at, int depth,
+static bool evaluate_at(Program *p, Numbers *numbers, const Tree *at, int depth,
                         double *value);
 
-static bool evaluate_call(Program *p, Numbers *numbers, const Node *call,
+static bool evaluate_call(Program *p, Numbers *numbers, const Tree *call,
                           int depth, double *value)
 {
     double next;
     if (!function_fits(p, call) ||
         !evaluate_at(p, numbers, call->child, depth + 1, value))
         return false;
-    for (const Node *at = call->child->next; at; at = at->next) {
+    for (const Tree *at = call->child->next; at; at = at->next) {
         if (!evaluate_at(p, numbers, at, depth + 1, &next))
             return false;
         if (call->text[1] == 'i' ? next < *value : next > *value)
@@ -164,7 +164,7 @@ static bool evaluate_call(Program *p, Numbers *numbers, const Node *call,
     return true;
 }
 
-static bool evaluate_name(Program *p, Numbers *numbers, const Node *at,
+static bool evaluate_name(Program *p, Numbers *numbers, const Tree *at,
                           double *value)
 {
     const Let *let = at->slot < 0 ? &p->lets[-1 - at->slot] : NULL;
@@ -180,7 +180,7 @@ static bool evaluate_name(Program *p, Numbers *numbers, const Node *at,
     return true;
 }
 
-static bool evaluate_at(Program *p, Numbers *numbers, const Node *at, int depth,
+static bool evaluate_at(Program *p, Numbers *numbers, const Tree *at, int depth,
                         double *value)
 {
     double a, b;
@@ -192,15 +192,15 @@ static bool evaluate_at(Program *p, Numbers *numbers, const Node *at, int depth,
         return false;
     }
     switch (at->kind) {
-    case NODE_NUMBER: *value = at->number; return true;
-    case NODE_NAME: return evaluate_name(p, numbers, at, value);
-    case NODE_CALL: return evaluate_call(p, numbers, at, depth, value);
-    case NODE_NEGATE:
+    case TREE_NUMBER: *value = at->number; return true;
+    case TREE_NAME: return evaluate_name(p, numbers, at, value);
+    case TREE_CALL: return evaluate_call(p, numbers, at, depth, value);
+    case TREE_NEGATE:
         if (!evaluate_at(p, numbers, at->child, depth + 1, &a))
             return false;
         *value = -a;
         return true;
-    case NODE_BINARY:
+    case TREE_BINARY:
         return evaluate_at(p, numbers, at->child, depth + 1, &a) &&
                evaluate_at(p, numbers, at->child->next, depth + 1, &b) &&
                apply_operator(p, at, a, b, value);
@@ -210,34 +210,34 @@ static bool evaluate_at(Program *p, Numbers *numbers, const Node *at, int depth,
     }
 }
 
-bool constant(Program *p, const Node *at, double *value)
+bool constant(Program *p, const Tree *at, double *value)
 {
     return evaluate_at(p, NULL, at, 0, value);
 }
 
-bool evaluate(Program *p, Numbers *numbers, const Node *at, double *value)
+bool evaluate(Program *p, Numbers *numbers, const Tree *at, double *value)
 {
     return evaluate_at(p, numbers, at, 0, value);
 }
 
 /* Does a unit of time stand anywhere in it, also behind a `let`. */
-bool is_time(const Program *p, const Node *at, int levels)
+bool is_time(const Program *p, const Tree *at, int levels)
 {
     if (levels > MAX_LEVELS)
         return false;
-    if (at->kind == NODE_NUMBER)
+    if (at->kind == TREE_NUMBER)
         return at->unit == 's';
-    if (at->kind == NODE_NAME) {
-        const Node *let = find_let_below(p, at->text);
+    if (at->kind == TREE_NAME) {
+        const Tree *let = find_let_below(p, at->text);
         return let && is_time(p, let->child, levels + 1);
     }
-    for (const Node *child = at->child; child; child = child->next)
+    for (const Tree *child = at->child; child; child = child->next)
         if (is_time(p, child, levels + 1))
             return true;
     return false;
 }
 
-bool in_range(Program *p, const Node *at, const char *what, double value,
+bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most)
 {
     if (value >= (double)least && value <= (double)most &&
@@ -248,7 +248,7 @@ bool in_range(Program *p, const Node *at, const char *what, double value,
     return false;
 }
 
-bool whole_number(Program *p, const Node *at, const char *what, long least,
+bool whole_number(Program *p, const Tree *at, const char *what, long least,
                   long most, long *value)
 {
     double number;

@@ -13,7 +13,7 @@ typedef struct Arguments {  // of a call, sorted
     Value tensor[2];
     int tensors;
     double number;  // width or heads
-    const Node *number_at;
+    const Tree *number_at;
     bool causal, nobias;
 } Arguments;
 
@@ -142,7 +142,7 @@ static int label_slot(const Checker *c, const char *label)
     return slot;
 }
 
-static void label_twice(Checker *c, const Node *given, const char *label)
+static void label_twice(Checker *c, const Tree *given, const char *label)
 {
     Program *p = c->p;
     const Op *before = &p->ops[c->label_op[label_slot(c, label)]];
@@ -160,7 +160,7 @@ static void label_twice(Checker *c, const Node *given, const char *label)
 
 /* h.3.linear, h.3.linear_2, ... unless the user gave one; the entry's own name
  * when it is an op. */
-static const char *label_for(Checker *c, const OpKind *kind, const Node *given)
+static const char *label_for(Checker *c, const OpKind *kind, const Tree *given)
 {
     Arena *arena = c->p->arena;
     if (c->alone)
@@ -181,7 +181,7 @@ static const char *label_for(Checker *c, const OpKind *kind, const Node *given)
     return label;
 }
 
-static bool shapes_equal(Checker *c, const Node *at, const Tensor *x,
+static bool shapes_equal(Checker *c, const Tree *at, const Tensor *x,
                          const Tensor *y)
 {
     if (x->seq == y->seq && x->width == y->width)
@@ -194,7 +194,7 @@ static bool shapes_equal(Checker *c, const Node *at, const Tensor *x,
 }
 
 /* An op of token ids got numbers, or the other way round. */
-static void wrong_kind(Checker *c, const OpKind *kind, const Node *at,
+static void wrong_kind(Checker *c, const OpKind *kind, const Tree *at,
                        const Tensor *x)
 {
     Program *p = c->p;
@@ -212,7 +212,7 @@ static void wrong_kind(Checker *c, const OpKind *kind, const Node *at,
              p->tensors[p->input].name);
 }
 
-static bool fits(Checker *c, const OpKind *kind, const Node *at,
+static bool fits(Checker *c, const OpKind *kind, const Tree *at,
                  const Arguments *a)
 {
     Program *p = c->p;
@@ -245,8 +245,8 @@ static bool fits(Checker *c, const OpKind *kind, const Node *at,
     return true;
 }
 
-static Value append_op(Checker *c, const OpKind *kind, const Node *at,
-                       const Node *given, const Arguments *a)
+static Value append_op(Checker *c, const OpKind *kind, const Tree *at,
+                       const Tree *given, const Arguments *a)
 {
     Program *p = c->p;
     if (!fits(c, kind, at, a))
@@ -313,9 +313,9 @@ static const char *usage_of(Checker *c, const OpKind *kind)
     return kind->result == RESULT_WIDTH ? kind->usage : kind->name;
 }
 
-static bool is_flag(const OpKind *kind, const Node *argument, Arguments *a)
+static bool is_flag(const OpKind *kind, const Tree *argument, Arguments *a)
 {
-    if (argument->kind != NODE_NAME)
+    if (argument->kind != TREE_NAME)
         return false;
     if (kind->causal && strcmp(argument->text, "causal") == 0)
         return a->causal = true;
@@ -325,9 +325,9 @@ static bool is_flag(const OpKind *kind, const Node *argument, Arguments *a)
 }
 
 /* `causal` where it means nothing; a name of the user's may be called so. */
-static bool is_wrong_flag(Checker *c, const Scope *scope, const Node *argument)
+static bool is_wrong_flag(Checker *c, const Scope *scope, const Tree *argument)
 {
-    return argument->kind == NODE_NAME && !is_bound(scope, argument->text) &&
+    return argument->kind == TREE_NAME && !is_bound(scope, argument->text) &&
            !find_let(c->p, argument->text) &&
            (strcmp(argument->text, "causal") == 0 ||
             strcmp(argument->text, "nobias") == 0);
@@ -343,7 +343,7 @@ static bool wrong_argument(Checker *c, const OpKind *kind, Span at,
 
 /* Sorts one argument: a tensor, the op's number, or a flag. */
 static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
-                          const Node *argument, Arguments *a)
+                          const Tree *argument, Arguments *a)
 {
     bool wants_number = kind->result == RESULT_WIDTH || kind->heads;
     if (is_flag(kind, argument, a))
@@ -351,7 +351,7 @@ static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
     if (is_wrong_flag(c, scope, argument))
         return wrong_argument(c, kind, argument->at, "`%s` takes no `%s`",
                               argument->text);
-    if (argument->kind == NODE_ARGUMENT)
+    if (argument->kind == TREE_ARGUMENT)
         return wrong_argument(c, kind, argument->at,
                               "`%s` takes no argument called `%s`",
                               argument->text);
@@ -375,7 +375,7 @@ static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
     return true;
 }
 
-static bool complete(Checker *c, const OpKind *kind, const Node *at,
+static bool complete(Checker *c, const OpKind *kind, const Tree *at,
                      Arguments *a)
 {
     if (a->tensors < kind->tensors)
@@ -394,13 +394,13 @@ static bool complete(Checker *c, const OpKind *kind, const Node *at,
     return false;
 }
 
-Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Node *call,
-              const Node *given, const Value *first)
+Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Tree *call,
+              const Tree *given, const Value *first)
 {
     Arguments a = {.tensors = 0};
     if (first)
         a.tensor[a.tensors++] = *first;
-    for (const Node *argument = call->child; argument;
+    for (const Tree *argument = call->child; argument;
          argument = argument->next)
         if (!take_argument(c, scope, kind, argument, &a))
             return nothing;
@@ -408,7 +408,7 @@ Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Node *call,
                                        : nothing;
 }
 
-Value add_op(Checker *c, const Node *at, Value a, Value b)
+Value add_op(Checker *c, const Tree *at, Value a, Value b)
 {
     Arguments both = {.tensor = {a, b}, .tensors = 2};
     return append_op(c, find_op("add"), at, NULL, &both);

@@ -31,7 +31,7 @@ typedef struct Binder {
     Schedule *schedule;
     Known names[MAX_NAMES];
     int count;                      // slot s is names[s - 1]
-    const Node *steady, *cooldown;  // the marks, once seen
+    const Tree *steady, *cooldown;  // the marks, once seen
 } Binder;
 
 /* ---- names ---- */
@@ -45,7 +45,7 @@ static int find_known(const Binder *b, const char *name)
 }
 
 /* Gives the name of a `let` or a `for` its slot. */
-static bool add_name(Binder *b, Node *from)
+static bool add_name(Binder *b, Tree *from)
 {
     int before = find_known(b, from->text);
     if (before >= 0) {
@@ -72,7 +72,7 @@ static bool add_name(Binder *b, Node *from)
     return true;
 }
 
-static void bind_name(Binder *b, Node *at)
+static void bind_name(Binder *b, Tree *at)
 {
     Program *p = b->p;
     const char *names[MAX_NAMES];
@@ -86,23 +86,23 @@ static void bind_name(Binder *b, Node *at)
     unknown_number(p, at, names, b->count);
 }
 
-static void bind_names(Binder *b, Node *at)
+static void bind_names(Binder *b, Tree *at)
 {
     switch (at->kind) {
-    case NODE_NUMBER: return;
-    case NODE_NAME: bind_name(b, at); return;
-    case NODE_CALL:
+    case TREE_NUMBER: return;
+    case TREE_NAME: bind_name(b, at); return;
+    case TREE_CALL:
         if (!function_fits(b->p, at))
             return;
         break;
-    case NODE_NEGATE:
-    case NODE_BINARY:
-    case NODE_COMPARE: break;
+    case TREE_NEGATE:
+    case TREE_BINARY:
+    case TREE_COMPARE: break;
     default:
         error_at(b->p, at->at, "expected a number, not %s", kind_text(at));
         return;
     }
-    for (Node *child = at->child; child; child = child->next)
+    for (Tree *child = at->child; child; child = child->next)
         bind_names(b, child);
 }
 
@@ -113,11 +113,11 @@ static bool is_action(const char *text)
     return strlen(text) == 1 && strchr("FBIW", text[0]);
 }
 
-static void check_action(Binder *b, Node *call)
+static void check_action(Binder *b, Tree *call)
 {
     Program *p = b->p;
     int given = 0;
-    for (Node *at = call->child; at; at = at->next)
+    for (Tree *at = call->child; at; at = at->next)
         given++;
     if (!is_action(call->text)) {
         error_at(p, call->name, "no action is called `%s`", call->text);
@@ -129,14 +129,14 @@ static void check_action(Binder *b, Node *call)
         help(p, "%s(m), or %s(m, k) for the rank's chunk k", call->text,
              call->text);
     } else {
-        for (Node *at = call->child; at; at = at->next)
+        for (Tree *at = call->child; at; at = at->next)
             bind_names(b, at);
         if (given == 2)
             b->schedule->most_chunks = 256;
     }
 }
 
-static void unknown_mark(Binder *b, const Node *mark)
+static void unknown_mark(Binder *b, const Tree *mark)
 {
     static const char *const marks[] = {"steady", "cooldown"};
     Program *p = b->p;
@@ -151,11 +151,11 @@ static void unknown_mark(Binder *b, const Node *mark)
 }
 
 /* The phases of a rank: two places of its whole order. */
-static void check_mark(Binder *b, const Node *mark, int level)
+static void check_mark(Binder *b, const Tree *mark, int level)
 {
     Program *p = b->p;
     bool steady = strcmp(mark->text, "steady") == 0;
-    const Node **seen = steady ? &b->steady : &b->cooldown;
+    const Tree **seen = steady ? &b->steady : &b->cooldown;
     if (!steady && strcmp(mark->text, "cooldown") != 0) {
         unknown_mark(b, mark);
     } else if (level) {
@@ -173,11 +173,11 @@ static void check_mark(Binder *b, const Node *mark, int level)
     }
 }
 
-static void check_steps(Binder *b, Node *steps, int level);
+static void check_steps(Binder *b, Tree *steps, int level);
 
-static void check_for(Binder *b, Node *step, int level)
+static void check_for(Binder *b, Tree *step, int level)
 {
-    Node *first = step->child, *end = first->next, *by = end->next;
+    Tree *first = step->child, *end = first->next, *by = end->next;
     bind_names(b, first);
     bind_names(b, end);
     if (by->child)
@@ -188,27 +188,27 @@ static void check_for(Binder *b, Node *step, int level)
     b->count = count;
 }
 
-static void check_step(Binder *b, Node *step, int level)
+static void check_step(Binder *b, Tree *step, int level)
 {
     switch (step->kind) {
-    case NODE_LET:
+    case TREE_LET:
         bind_names(b, step->child);
         add_name(b, step);
         break;
-    case NODE_NAME: check_mark(b, step, level); break;
-    case NODE_CALL: check_action(b, step); break;
-    case NODE_FOR: check_for(b, step, level); break;
+    case TREE_NAME: check_mark(b, step, level); break;
+    case TREE_CALL: check_action(b, step); break;
+    case TREE_FOR: check_for(b, step, level); break;
     default:
         bind_names(b, step->child);
         check_steps(b, step->child->next, level + 1);
-        if (step->last->kind == NODE_IF)
+        if (step->last->kind == TREE_IF)
             check_step(b, step->last, level + 1);
         else if (step->last != step->child->next)
             check_steps(b, step->last, level + 1);
     }
 }
 
-static void check_steps(Binder *b, Node *steps, int level)
+static void check_steps(Binder *b, Tree *steps, int level)
 {
     int count = b->count;
     if (level > MAX_LEVELS) {
@@ -216,7 +216,7 @@ static void check_steps(Binder *b, Node *steps, int level)
                  MAX_LEVELS);
         return;
     }
-    for (Node *step = steps->child; step && b->p->errors <= MAX_ERRORS;
+    for (Tree *step = steps->child; step && b->p->errors <= MAX_ERRORS;
          step = step->next)
         check_step(b, step, level);
     b->count = count;
@@ -238,7 +238,7 @@ const Schedule *known_schedule(const Program *p, int index)
                                   : p->written[index - schedule_count];
 }
 
-static void check_name(Program *p, const Node *block)
+static void check_name(Program *p, const Tree *block)
 {
     const Schedule *before = find_schedule(p, block->text);
     if (strcmp(block->text, "from") == 0 || strcmp(block->text, "all") == 0) {
@@ -289,7 +289,7 @@ const Schedule *schedule_from(Program *p, const char *path)
     return made;
 }
 
-static void check_block(Program *p, Node *block)
+static void check_block(Program *p, Tree *block)
 {
     static const char *const own[OWN] = {"r", "P", "M", "v"};
     Binder b = {.p = p, .count = OWN};
@@ -310,8 +310,8 @@ static void check_block(Program *p, Node *block)
 
 void check_schedules(Program *p)
 {
-    for (Node *item = p->file->child; item && p->errors <= MAX_ERRORS;
+    for (Tree *item = p->file->child; item && p->errors <= MAX_ERRORS;
          item = item->next)
-        if (item->kind == NODE_SCHEDULE)
+        if (item->kind == TREE_SCHEDULE)
             check_block(p, item);
 }

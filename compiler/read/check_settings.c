@@ -15,20 +15,20 @@
 enum { MAX_LETS = 10000 };
 static const Span nowhere = {-1, 0, 0};
 
-static const Node *define_of(const Program *p, const char *name)
+static const Tree *define_of(const Program *p, const char *name)
 {
-    const Node *found = NULL;
+    const Tree *found = NULL;
     for (int i = 0; i + 1 < p->source_count; i++)
         if (p->defines[i] && strcmp(p->defines[i]->text, name) == 0)
             found = p->defines[i];  // the last one counts
     return found;
 }
 
-static bool add_let(Program *p, const Node *written)
+static bool add_let(Program *p, const Tree *written)
 {
     const Let *before = find_let(p, written->text);
-    const Node *define = define_of(p, written->text);
-    const Node *from = define ? define->child : written->child;
+    const Tree *define = define_of(p, written->text);
+    const Tree *from = define ? define->child : written->child;
     double value = 0;
     if (before) {
         error_at(p, written->name, "`%s` is defined twice", written->text);
@@ -85,7 +85,7 @@ static Number *field_of(Settings *set, const NumberKey *key)
 }
 
 static void set_number(Program *p, const NumberKey *key, Span at,
-                       const Node *value)
+                       const Tree *value)
 {
     Number *field = field_of(&p->set, key);
     double number;
@@ -122,13 +122,13 @@ static const char *option_list(Program *p, const Schedule *s)
     return list;
 }
 
-static void set_schedule_option(Program *p, const Node *argument)
+static void set_schedule_option(Program *p, const Tree *argument)
 {
     const Schedule *s = p->set.schedule;
     long value;
     int count = 0;
     for (; count < 4 && s->option[count]; count++) {
-        if (argument->kind != NODE_ARGUMENT ||
+        if (argument->kind != TREE_ARGUMENT ||
             strcmp(argument->text, s->option[count]) != 0)
             continue;
         Number *option = &p->set.option[count];
@@ -146,7 +146,7 @@ static void set_schedule_option(Program *p, const Node *argument)
     }
     if (!count)
         error_at(p, argument->at, "schedule `%s` takes no options", s->name);
-    else if (argument->kind != NODE_ARGUMENT)
+    else if (argument->kind != TREE_ARGUMENT)
         error_at(p, argument->at, "an option of schedule `%s` needs its name",
                  s->name);
     else
@@ -156,16 +156,16 @@ static void set_schedule_option(Program *p, const Node *argument)
         help(p, "it takes %s", option_list(p, s));
 }
 
-static bool is_from(const Node *value)
+static bool is_from(const Tree *value)
 {
-    return value->kind == NODE_NAME && strcmp(value->text, "from") == 0;
+    return value->kind == TREE_NAME && strcmp(value->text, "from") == 0;
 }
 
 /* schedule from "x.csv": returns the value behind. */
-static const Node *set_schedule_file(Program *p, Span at, const Node *from)
+static const Tree *set_schedule_file(Program *p, Span at, const Tree *from)
 {
-    const Node *path = from->next;
-    if (!path || path->kind != NODE_STRING) {
+    const Tree *path = from->next;
+    if (!path || path->kind != TREE_STRING) {
         error_at(p, path ? path->at : from->at,
                  "`from` needs a file in quotes");
         help(p, "schedule from \"order.csv\"");
@@ -193,12 +193,12 @@ static const char *nearest_schedule(Program *p, const char *name)
     return nearest(name, names, count);
 }
 
-static void set_schedule(Program *p, Span at, const Node *value)
+static void set_schedule(Program *p, Span at, const Tree *value)
 {
     p->set.schedule_at = at;
-    if (value->kind != NODE_NAME && value->kind != NODE_CALL) {
+    if (value->kind != TREE_NAME && value->kind != TREE_CALL) {
         error_at(p, value->at, "expected the name of a schedule, not %s",
-                 value->kind == NODE_NUMBER ? "a number" : kind_text(value));
+                 value->kind == TREE_NUMBER ? "a number" : kind_text(value));
         help(p, "`pipec --help schedules` lists them");
         return;
     }
@@ -213,25 +213,25 @@ static void set_schedule(Program *p, Span at, const Node *value)
         return;
     }
     default_options(p);
-    for (const Node *argument = value->child;
+    for (const Tree *argument = value->child;
          argument && p->errors <= MAX_ERRORS; argument = argument->next)
         set_schedule_option(p, argument);
 }
 
-static void set_split(Program *p, Span at, const Node *value)
+static void set_split(Program *p, Span at, const Tree *value)
 {
     p->set.split_at = at;
-    if (value->kind == NODE_NAME && strcmp(value->text, "even") == 0)
+    if (value->kind == TREE_NAME && strcmp(value->text, "even") == 0)
         return;
-    if (value->kind == NODE_STRING) {
+    if (value->kind == TREE_STRING) {
         read_layout(p, value);
         return;
     }
-    if (value->kind == NODE_NAME && strcmp(value->text, "balanced") == 0) {
+    if (value->kind == TREE_NAME && strcmp(value->text, "balanced") == 0) {
         p->set.split = SPLIT_BALANCED;
         return;
     }
-    if (value->kind != NODE_LIST || !value->child) {
+    if (value->kind != TREE_LIST || !value->child) {
         error_at(p, value->at,
                  "a split is `even`, `balanced` or a list of layers per chunk");
         help(p, "split balanced");
@@ -239,7 +239,7 @@ static void set_split(Program *p, Span at, const Node *value)
     }
     p->set.split = SPLIT_EXPLICIT;
     p->set.split_at = value->at;
-    for (const Node *size = value->child; size; size = size->next) {
+    for (const Tree *size = value->child; size; size = size->next) {
         long layers = 1;
         whole_number(p, size, "a chunk's number of layers", 1, 1 << 20,
                      &layers);
@@ -254,23 +254,23 @@ static const char *const data_words[] = {"none", "bytes", "uint16", "uint32",
 
 /* Returns the values it used: data bytes "file", or "file" alone from -D, which
  * keeps the format. */
-static const Node *set_data(Program *p, Span at, const Node *value)
+static const Tree *set_data(Program *p, Span at, const Tree *value)
 {
-    if (value->kind == NODE_STRING) {
+    if (value->kind == TREE_STRING) {
         p->set.data_path = value->text;
         p->set.data_at = at;
         return value->next;
     }
-    const Node *path = value->next;
+    const Tree *path = value->next;
     DataKind kind = DATA_NONE;
-    for (int i = DATA_BYTES; value->kind == NODE_NAME && i <= DATA_NUMBERS; i++)
+    for (int i = DATA_BYTES; value->kind == TREE_NAME && i <= DATA_NUMBERS; i++)
         if (strcmp(value->text, data_words[i]) == 0)
             kind = (DataKind)i;
-    if (kind == DATA_NONE && value->kind == NODE_NAME)
+    if (kind == DATA_NONE && value->kind == TREE_NAME)
         error_at(p, value->at, "no format of data is called `%s`", value->text);
-    else if (kind == DATA_NONE || !path || path->kind != NODE_STRING)
+    else if (kind == DATA_NONE || !path || path->kind != TREE_STRING)
         error_at(p, value->at, "`data` needs a format and a file in quotes");
-    if (kind == DATA_NONE || !path || path->kind != NODE_STRING) {
+    if (kind == DATA_NONE || !path || path->kind != TREE_STRING) {
         help(p, "data bytes \"corpus.txt\"; formats are bytes, uint16, uint32 "
                 "and numbers");
         return NULL;
@@ -312,21 +312,21 @@ static const OptimizerKey *find_optimizer_key(const Program *p,
     return NULL;
 }
 
-static const Node *same_argument(const Node *first, const Node *argument)
+static const Tree *same_argument(const Tree *first, const Tree *argument)
 {
     for (; first != argument; first = first->next)
-        if (first->kind == NODE_ARGUMENT &&
+        if (first->kind == TREE_ARGUMENT &&
             strcmp(first->text, argument->text) == 0)
             return first;
     return NULL;
 }
 
-static void set_optimizer_key(Program *p, const Node *optimizer,
-                              const Node *argument)
+static void set_optimizer_key(Program *p, const Tree *optimizer,
+                              const Tree *argument)
 {
     const OptimizerKey *key = NULL;
     double value;
-    if (argument->kind != NODE_ARGUMENT)
+    if (argument->kind != TREE_ARGUMENT)
         error_at(p, argument->at, "an argument of `%s` needs its name",
                  optimizer->text);
     else if (!(key = find_optimizer_key(p, argument->text)))
@@ -339,7 +339,7 @@ static void set_optimizer_key(Program *p, const Node *optimizer,
                       "0.95, eps = 1e-8)");
         return;
     }
-    const Node *before = same_argument(optimizer->child, argument);
+    const Tree *before = same_argument(optimizer->child, argument);
     if (before) {
         error_at(p, argument->at, "`%s` is set twice", key->name);
         note_at(p, before->at, "first here");
@@ -354,9 +354,9 @@ static void set_optimizer_key(Program *p, const Node *optimizer,
     *(double *)((char *)&p->set + key->field) = value;
 }
 
-static void set_optimizer(Program *p, const Node *value)
+static void set_optimizer(Program *p, const Tree *value)
 {
-    bool named = value->kind == NODE_NAME || value->kind == NODE_CALL;
+    bool named = value->kind == TREE_NAME || value->kind == TREE_CALL;
     if (named && strcmp(value->text, "sgd") == 0) {
         p->set.optimizer = OPTIMIZER_SGD;
         p->set.rate = 0.1;
@@ -370,15 +370,15 @@ static void set_optimizer(Program *p, const Node *value)
         help(p, "optimizer adamw(lr = 3e-4), or sgd(lr = 0.1)");
         return;
     }
-    for (const Node *argument = value->child;
+    for (const Tree *argument = value->child;
          argument && p->errors <= MAX_ERRORS; argument = argument->next)
         set_optimizer_key(p, value, argument);
 }
 
-static void set_dtype(Program *p, Span at, const Node *value)
+static void set_dtype(Program *p, Span at, const Tree *value)
 {
     p->set.dtype_at = at;
-    bool named = value->kind == NODE_NAME;
+    bool named = value->kind == TREE_NAME;
     if (named && strcmp(value->text, "f32") == 0)
         p->set.dtype = DTYPE_F32;
     else if (named && strcmp(value->text, "bf16") == 0)
@@ -391,17 +391,17 @@ static void set_dtype(Program *p, Span at, const Node *value)
     help(p, "use `dtype f32`, or compile for a GPU: --target cuda");
 }
 
-static void set_placement(Program *p, Span at, const Node *value)
+static void set_placement(Program *p, Span at, const Tree *value)
 {
     p->set.placement_at = at;
-    for (int i = 0; value->kind == NODE_NAME && i < PLACEMENT_COUNT; i++) {
+    for (int i = 0; value->kind == TREE_NAME && i < PLACEMENT_COUNT; i++) {
         if (strcmp(value->text, placement_names[i]) != 0)
             continue;
         p->set.placement = (Placement)i;
         return;
     }
     error_at(p, value->at, "a placement is `loop`, `vee`, `wave` or `twin`");
-    const char *near = value->kind == NODE_NAME
+    const char *near = value->kind == TREE_NAME
                            ? nearest(value->text, placement_names,
                                      PLACEMENT_COUNT)
                            : NULL;
@@ -500,17 +500,17 @@ static void needs_value(Program *p, int key, Span at)
              number_keys[key].unit == 's' ? "10us" : "1");
 }
 
-static bool is_word(const Node *value, const char *word)
+static bool is_word(const Tree *value, const char *word)
 {
-    return value && value->kind == NODE_NAME && strcmp(value->text, word) == 0;
+    return value && value->kind == TREE_NAME && strcmp(value->text, word) == 0;
 }
 
 /* clip 1.0, clip 1.0 deferred: returns the value behind. A word alone at the
  * end cannot be the next key. */
-static const Node *set_clip(Program *p, const NumberKey *key, Span at,
-                            const Node *value)
+static const Tree *set_clip(Program *p, const NumberKey *key, Span at,
+                            const Tree *value)
 {
-    const Node *word = value->next;
+    const Tree *word = value->next;
     if (is_word(value, "deferred") && !find_let(p, value->text)) {
         error_at(p, value->at, "`clip` needs its limit before `deferred`");
         help(p, "clip 1.0 deferred");
@@ -522,7 +522,7 @@ static const Node *set_clip(Program *p, const NumberKey *key, Span at,
         p->set.deferred_at = word->at;
         return word->next;
     }
-    if (!word || word->next || word->kind != NODE_NAME ||
+    if (!word || word->next || word->kind != TREE_NAME ||
         find_key("train", word->text) >= 0)
         return word;
     error_at(p, word->at,
@@ -548,7 +548,7 @@ static void check_deferred(Program *p)
 
 /* Sets one key from the values at `value`; returns the first value that is not
  * its own. */
-static const Node *set_key(Program *p, int key, Span at, const Node *value)
+static const Tree *set_key(Program *p, int key, Span at, const Tree *value)
 {
     if (!value) {
         needs_value(p, key, at);
@@ -576,13 +576,13 @@ static const Node *set_key(Program *p, int key, Span at, const Node *value)
     return value->next;
 }
 
-static int values_of(int key, const Node *value)
+static int values_of(int key, const Tree *value)
 {
     bool data = key == NUMBER_KEYS + 2, schedule = key == NUMBER_KEYS;
     if (value && is_word(value->next, "deferred") &&
         strcmp(key_name(key), "clip") == 0)
         return 2;
-    if (!value || value->kind != NODE_NAME || !value->next)
+    if (!value || value->kind != TREE_NAME || !value->next)
         return 1;
     return data || (schedule && is_from(value)) ? 2 : 1;
 }
@@ -594,8 +594,8 @@ typedef struct Seen {
 
 /* What -D has set is not set again; but the format of `data` still comes from
  * the file. */
-static const Node *file_key(Program *p, Seen *seen, int key, Span at,
-                            const Node *value)
+static const Tree *file_key(Program *p, Seen *seen, int key, Span at,
+                            const Tree *value)
 {
     bool data = key == NUMBER_KEYS + 2;
     if (seen->at[key].source >= 0) {
@@ -610,12 +610,12 @@ static const Node *file_key(Program *p, Seen *seen, int key, Span at,
     return value;
 }
 
-static void block_line(Program *p, Seen *seen, const Node *block,
-                       const Node *line)
+static void block_line(Program *p, Seen *seen, const Tree *block,
+                       const Tree *line)
 {
     const char *name = line->text;
     Span at = line->name;
-    const Node *value = line->child;
+    const Tree *value = line->child;
     for (;;) {
         int key = find_key(block->text, name);
         if (key < 0) {
@@ -627,7 +627,7 @@ static void block_line(Program *p, Seen *seen, const Node *block,
             (Span){at.source, at.begin, value ? value->at.end : at.end}, value);
         if (!value)
             return;
-        if (value->kind != NODE_NAME && value->kind != NODE_CALL) {
+        if (value->kind != TREE_NAME && value->kind != TREE_CALL) {
             error_at(p, value->at, "`%s` takes one value", name);
             return;
         }
@@ -640,7 +640,7 @@ static void block_line(Program *p, Seen *seen, const Node *block,
 static void set_defines(Program *p, Seen *seen)
 {
     for (int i = 0; i + 1 < p->source_count; i++) {
-        const Node *define = p->defines[i];
+        const Tree *define = p->defines[i];
         if (!define || find_let(p, define->text) ||
             define_of(p, define->text) != define)
             continue;  // of several for one name the last counts
@@ -652,7 +652,7 @@ static void set_defines(Program *p, Seen *seen)
         seen->defined[key] = true;
         if (strcmp(key_block(key), "cluster") == 0)
             p->set.has_cluster = true;
-        const Node *rest = set_key(p, key, define->at, define->child);
+        const Tree *rest = set_key(p, key, define->at, define->child);
         if (rest)
             error_at(p, rest->at, "one value is enough here");
     }
@@ -696,7 +696,7 @@ static void default_schedule(Program *p)
 static const char *const block_names[] = {"pipeline", "train", "cluster"};
 enum { BLOCKS = sizeof block_names / sizeof *block_names };
 
-static int find_block(Program *p, const Node *block)
+static int find_block(Program *p, const Tree *block)
 {
     for (int i = 0; i < BLOCKS; i++)
         if (strcmp(block->text, block_names[i]) == 0)
@@ -713,9 +713,9 @@ static int find_block(Program *p, const Node *block)
 
 static void check_blocks(Program *p, Seen *seen)
 {
-    const Node *first[BLOCKS] = {NULL};
-    for (const Node *item = p->file->child; item; item = item->next) {
-        int which = item->kind == NODE_BLOCK ? find_block(p, item) : -1;
+    const Tree *first[BLOCKS] = {NULL};
+    for (const Tree *item = p->file->child; item; item = item->next) {
+        int which = item->kind == TREE_BLOCK ? find_block(p, item) : -1;
         if (which < 0)
             continue;
         if (first[which]) {
@@ -725,15 +725,15 @@ static void check_blocks(Program *p, Seen *seen)
         }
         first[which] = item;
         p->set.has_cluster |= which == 2;
-        for (const Node *line = item->child; line; line = line->next)
+        for (const Tree *line = item->child; line; line = line->next)
             block_line(p, seen, item, line);
     }
 }
 
 bool check_lets(Program *p)
 {
-    for (const Node *item = p->file->child; item; item = item->next)
-        if (item->kind == NODE_LET && !add_let(p, item))
+    for (const Tree *item = p->file->child; item; item = item->next)
+        if (item->kind == TREE_LET && !add_let(p, item))
             return false;
     return true;
 }
@@ -751,6 +751,7 @@ void check_settings(Program *p)
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_placement(p);
+    p->microbatches = (int)p->set.microbatches.value;
     check_times(p);
     check_deferred(p);
 }

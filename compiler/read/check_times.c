@@ -16,7 +16,7 @@ static const struct {
              {"input_gradient", ACT_I},
              {"weight_gradient", ACT_W}};
 
-static void add_time(Program *p, Given *given, const Node *value)
+static void add_time(Program *p, Given *given, const Tree *value)
 {
     double seconds = 0;
     if (!constant(p, value, &seconds))
@@ -33,11 +33,11 @@ static void add_time(Program *p, Given *given, const Node *value)
     given->time[given->count++] = seconds;
 }
 
-void set_times(Program *p, int which, Span at, const Node *value)
+void set_times(Program *p, int which, Span at, const Tree *value)
 {
     Given *given = &p->set.given[times[which].kind];
     given->at = at;
-    if (value->kind != NODE_LIST) {
+    if (value->kind != TREE_LIST) {
         add_time(p, given, value);
         return;
     }
@@ -46,7 +46,7 @@ void set_times(Program *p, int which, Span at, const Node *value)
         help(p, "one time for every chunk, or one for each: %s [18ms 17ms]",
              times[which].key);
     }
-    for (const Node *time = value->child; time && p->errors <= MAX_ERRORS;
+    for (const Tree *time = value->child; time && p->errors <= MAX_ERRORS;
          time = time->next)
         add_time(p, given, time);
 }

@@ -178,7 +178,7 @@ static bool all_symbols(Layout *l)
     return true;
 }
 
-void read_layout(Program *p, const Node *value)
+void read_layout(Program *p, const Tree *value)
 {
     Layout l = {.p = p, .text = value->text, .at = value->at};
     int length = (int)strlen(l.text);

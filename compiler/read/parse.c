@@ -13,19 +13,19 @@
 #include "pipe_parse.h"
 #include "pipe_lex.h"
 
-Node *node(Program *p, NodeKind kind, Span at, Span name)
+Tree *tree(Program *p, TreeKind kind, Span at, Span name)
 {
-    Node *made = arena_take(p->arena, sizeof *made);
+    Tree *made = arena_take(p->arena, sizeof *made);
     made->kind = kind;
     made->at = at;
     made->name = name;
     return made;
 }
 
-/* The `number` of a node that is no number is how deep the tree below it is. */
-Node *add_child(Node *parent, Node *child)
+/* The `number` of a tree that is no number is how deep it goes. */
+Tree *add_child(Tree *parent, Tree *child)
 {
-    double depth = 1 + (child->kind == NODE_NUMBER ? 0 : child->number);
+    double depth = 1 + (child->kind == TREE_NUMBER ? 0 : child->number);
     if (parent->number < depth)
         parent->number = depth;
     if (parent->last)
@@ -269,7 +269,7 @@ void report_syntax(Reader *reader, Span at, const char *unexpected,
     reader->open.end = 0;
 }
 
-static Node *read_source(Program *p, int source, int start)
+static Tree *read_source(Program *p, int source, int start)
 {
     Reader reader = {.program = p, .source = source, .start = start};
     yyscan_t scanner;
@@ -291,13 +291,13 @@ static bool is_raw_data(const Source *s)
     return strncmp(s->text, "data=", 5) == 0 && !strchr(s->text, '"');
 }
 
-static Node *raw_data(Program *p, int source)
+static Tree *raw_data(Program *p, int source)
 {
     const Source *s = &p->sources[source];
     Span name = {source, 0, 4}, value = {source, 5, s->length};
-    Node *line = node(p, NODE_LINE, (Span){source, 0, s->length}, name);
+    Tree *line = tree(p, TREE_LINE, (Span){source, 0, s->length}, name);
     line->text = "data";
-    Node *text = node(p, NODE_STRING, value, value);
+    Tree *text = tree(p, TREE_STRING, value, value);
     text->text = text_copy(p->arena, s->text + 5, (size_t)s->length - 5);
     return add_child(line, text);
 }

@@ -78,7 +78,7 @@ static const char *time_text(Program *p, double time)
 
 static void bubble_lines(Program *p, FILE *out)
 {
-    int stages = p->ranks, microbatches = (int)p->set.microbatches.value,
+    int stages = p->ranks, microbatches = p->microbatches,
         virtuals = (int)p->set.virtuals.value;
     double own = 0;
     for (int r = 0; r < p->ranks; r++)
@@ -99,7 +99,7 @@ static void bubble_lines(Program *p, FILE *out)
 static void schedule_notes(Program *p, FILE *out)
 {
     const Schedule *s = p->set.schedule;
-    int microbatches = (int)p->set.microbatches.value,
+    int microbatches = p->microbatches,
         least = s->least_micros ? s->least_micros(p->ranks) : 1;
     if (microbatches < least)
         fprintf(
@@ -218,7 +218,7 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
             "micro-batches of %d x %ld positions\n\n",
             p->name, p->layer_count, all_parameters(p), p->ranks,
             p->copy_chunks / p->ranks, p->copies > 1 ? " x 2 copies" : "",
-            (int)p->set.microbatches.value, (int)p->set.rows.value, x->seq);
+            p->microbatches, (int)p->set.rows.value, x->seq);
     partition_table(p, out);
     fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
             p->set.schedule->summary);

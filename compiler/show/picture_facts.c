@@ -215,7 +215,7 @@ static void fill_curves(Picture *k)
 static void index_entries(Picture *k)
 {
     Program *p = k->p;
-    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, p->microbatches);
     for (int kind = 0; kind < ACT_REDUCE; kind++) {
         k->entry[kind] = arena_take(p->arena, sizeof(int) * (cells + 1));
         memset(k->entry[kind], -1, sizeof(int) * cells);
@@ -337,7 +337,7 @@ const char *title_line(const Picture *k)
         p->copies > 1 ? "two copies of the model"
                       : text_format(p->arena, "v = %d chunk%s per rank",
                                     virtuals, virtuals > 1 ? "s" : ""),
-        (int)p->set.microbatches.value);
+        p->microbatches);
 }
 
 /* What the lighter colours are. */

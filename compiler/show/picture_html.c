@@ -118,7 +118,7 @@ static long fact_action(const Page *g, Place at, Place before)
     Action a = p->lists[at.rank].at[at.index];
     (void)before;
     return ((long)a.kind * p->chunk_count + a.chunk) *
-               (long)p->set.microbatches.value +
+               (long)p->microbatches +
            a.micro;
 }
 
@@ -251,7 +251,7 @@ static const Block *block_of(const Page *g, int kind, int chunk, int micro)
 /* ["y0_", bytes, offset of slot 0, of slot 1, ...]; or 0. */
 static void put_buffer(const Page *g, int kind, int chunk, long *offsets)
 {
-    int microbatches = (int)g->k.p->set.microbatches.value, slots = 0;
+    int microbatches = g->k.p->microbatches, slots = 0;
     const Block *first = NULL;
     for (int m = 0; m < microbatches && !first; m++)
         first = block_of(g, kind, chunk, m);
@@ -279,7 +279,7 @@ static void put_chunks(const Page *g)
 {
     Program *p = g->k.p;
     long *offsets = arena_take(p->arena, sizeof *offsets *
-                                             (size_t)p->set.microbatches.value);
+                                             (size_t)p->microbatches);
     fputs("\"chunk\":[\n", g->out);
     for (int c = 0; c < p->chunk_count; c++) {
         fprintf(g->out,
@@ -306,7 +306,7 @@ static void put_slots(const Page *g)
         bool more = false;
         fputs(kind ? ",\n[" : "[", g->out);
         for (int c = 0; c < p->chunk_count; c++) {
-            for (int m = 0; m < (int)p->set.microbatches.value; m++) {
+            for (int m = 0; m < p->microbatches; m++) {
                 const Block *b = block_of(g, kind, c, m);
                 put_element(g, &more, b ? b->slot : 0);
             }
@@ -333,7 +333,7 @@ static void put_plan(Program *p, FILE *out)
             "\"shown\":%.17g,\"makespan\":%ld,\"chunks\":%d,\"most\":%d,"
             "\"micros\":%d,\n",
             g.tick * g.k.scale, ticks(&g, p->makespan), p->chunk_count,
-            g.k.most_chunks, (int)p->set.microbatches.value);
+            g.k.most_chunks, p->microbatches);
     put_chunks(&g);
     put_slots(&g);
     fputs("\"rows\":[\n", out);

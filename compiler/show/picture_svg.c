@@ -66,7 +66,7 @@ static double forward_time(const Program *p)
 static Drawing draw(Program *p, FILE *out)
 {
     Drawing d = {.k = picture_of(p), .out = out, .strip = 5, .digits = 10};
-    int number = digits((int)p->set.microbatches.value - 1);
+    int number = digits(p->microbatches - 1);
     double makespan = p->makespan > 0 ? p->makespan : 1,
            wanted = (number * 6 + 4) / forward_time(p) * makespan;
     d.width = wanted < 760 ? 760 : wanted > WIDEST ? WIDEST : wanted;

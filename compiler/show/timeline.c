@@ -42,7 +42,7 @@ static int digits(int number)
 static Grid make_grid(Program *p, int bands)
 {
     Grid g = {.p = p};
-    g.cell = 2 + digits((int)p->set.microbatches.value - 1);
+    g.cell = 2 + digits(p->microbatches - 1);
     if (p->chunk_count > p->ranks)
         g.cell += digits(p->chunk_count - 1);
     double most = bands ? bands * (BAND / g.cell) : MAX_COLUMNS;

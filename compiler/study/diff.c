@@ -39,7 +39,7 @@ static int cell(const Program *p, Action a)
 static Side open_side(Program *p, const char *name)
 {
     Side s = {.p = p, .name = name, .scale = 1};
-    s.cells = (int)p->set.microbatches.value * p->chunk_count;
+    s.cells = p->microbatches * p->chunk_count;
     s.changes = arena_take(p->arena, sizeof *s.changes * (size_t)p->ranks);
     for (int kind = ACT_F; kind <= ACT_W; kind++) {
         s.place[kind] = arena_take(p->arena,
@@ -60,7 +60,7 @@ static Side open_side(Program *p, const char *name)
 static int place_in(const Side *s, Action a, int *rank)
 {
     if (a.chunk >= s->p->chunk_count ||
-        a.micro >= (int)s->p->set.microbatches.value)
+        a.micro >= s->p->microbatches)
         return -1;
     *rank = s->p->chunks[a.chunk].rank;
     return s->place[a.kind][cell(s->p, a)];
@@ -176,10 +176,10 @@ static void print_summary(const Side *a, const Side *b, FILE *out)
     fprintf(out, "  %-34s %16s  %16s\n", "", a->name, b->name);
     both(out, "schedule", p->set.schedule->name, q->set.schedule->name);
     both(out, "P, v, M",
-         text_format(p->arena, "%d, %d, %g", p->ranks,
-                     (int)p->set.virtuals.value, p->set.microbatches.value),
-         text_format(q->arena, "%d, %d, %g", q->ranks,
-                     (int)q->set.virtuals.value, q->set.microbatches.value));
+         text_format(p->arena, "%d, %d, %d", p->ranks,
+                     (int)p->set.virtuals.value, p->microbatches),
+         text_format(q->arena, "%d, %d, %d", q->ranks,
+                     (int)q->set.virtuals.value, q->microbatches));
     both(out,
          p->cost.unit && q->cost.unit ? "makespan, in forwards of one chunk"
                                       : "makespan",

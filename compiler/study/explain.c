@@ -488,7 +488,7 @@ static void other_schedules(Explanation *e, const Gap *gap, Trials *t)
 
 static void other_numbers(Explanation *e, const Gap *gap, Trials *t)
 {
-    int microbatches = (int)e->p->set.microbatches.value,
+    int microbatches = e->p->microbatches,
         virtuals = (int)e->p->set.virtuals.value;
     const char *more = text_format(e->p->arena, "microbatches=%d",
                                    2 * microbatches);
@@ -557,7 +557,7 @@ static int no_place(Explanation *e, const char *where)
             "time 14%s, 2F3 the forward of chunk 2 for micro-batch 3; ranks "
             "are 0 to %d, chunks 0 to %d, micro-batches 0 to %d\n",
             where, e->p->cost.unit ? "" : " ms", e->p->ranks - 1,
-            e->p->chunk_count - 1, (int)e->p->set.microbatches.value - 1);
+            e->p->chunk_count - 1, e->p->microbatches - 1);
     return USAGE;
 }
 
@@ -603,7 +603,7 @@ int explain(Program *p, const char *where, FILE *out, bool all)
     }
     fprintf(out, "%s, P=%d v=%d M=%d; times in %s\n\n", p->set.schedule->name,
             p->ranks, (int)p->set.virtuals.value,
-            (int)p->set.microbatches.value,
+            p->microbatches,
             p->cost.unit ? "forwards of one chunk" : "ms");
     if (node >= 0) {
         print_busy(&e, node);

@@ -80,10 +80,10 @@ static bool take_action(const Reader *r, const char *word, size_t length,
     const char *at = word, *rest = word + digits + letters;
     if (digits == 0 || !take_number(&at, word[digits], p->chunk_count, &chunk))
         return false;
-    if (!take_number(&rest, ' ', (long long)p->set.microbatches.value,
+    if (!take_number(&rest, ' ', (long long)p->microbatches,
                      &micro) ||
         (size_t)(rest - word) != length + 1 ||
-        micro >= (long long)p->set.microbatches.value)
+        micro >= (long long)p->microbatches)
         return false;
     for (int kind = 0; kind < ACT_REDUCE; kind++)
         if (strlen(action_names[kind]) == letters &&

@@ -25,7 +25,7 @@ const Action *action_of(const Path *g, int node)
 
 static int *index_table(Program *p)
 {
-    size_t cells = cell_of(p, 0, (int)p->set.microbatches.value);
+    size_t cells = cell_of(p, 0, p->microbatches);
     int *table = arena_take(p->arena, sizeof *table * cells);
     memset(table, -1, sizeof *table * cells);
     return table;
@@ -179,7 +179,7 @@ int find_action(const Path *g, ActionKind kind, int chunk, int micro)
 {
     const Program *p = g->p;
     if (chunk < 0 || chunk >= p->chunk_count || micro < 0 ||
-        micro >= (int)p->set.microbatches.value || kind > ACT_W)
+        micro >= p->microbatches || kind > ACT_W)
         return -1;
     return g->at[kind][cell_of(p, chunk, micro)];
 }

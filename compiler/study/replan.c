@@ -162,7 +162,7 @@ Summary summary_of(const Program *p)
     Summary sum = {.makespan = p->makespan, .bubble = bubble_of(p)};
     sum.step = p->cost.unit ? p->makespan / p->copy_chunks : p->makespan;
     sum.formula = p->set.schedule->bubble(
-        p->ranks, (int)p->set.microbatches.value, (int)p->set.virtuals.value);
+        p->ranks, p->microbatches, (int)p->set.virtuals.value);
     for (int r = 0; r < p->ranks; r++) {
         double span = span_time(p, r);
         sum.own += span > 0 ? (1 - busy_time(p, r) / span) / p->ranks : 0;

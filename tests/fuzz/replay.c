@@ -16,7 +16,7 @@ enum { LONGEST = 1 << 16, MOST_ACTIONS = 512, MOST_OPS = 2000 };
 
 static bool is_small(const Program *p)
 {
-    return p->chunk_count * p->set.microbatches.value <= MOST_ACTIONS &&
+    return p->chunk_count * (double)p->microbatches <= MOST_ACTIONS &&
            p->op_count <= MOST_OPS;
 }
 

@@ -293,7 +293,7 @@ static const char *damage(Program *p, char *what)
         if (roll(3) == 0)
             a->chunk = roll(p->chunk_count);
         else if (roll(2))
-            a->micro = roll((int)p->set.microbatches.value);
+            a->micro = roll(p->microbatches);
         else
             a->kind = (ActionKind)roll(ACT_REDUCE);
         break;

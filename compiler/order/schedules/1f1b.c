@@ -16,7 +16,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 
 void alternate_after(Program *p, int rank, int warmup)
 {
-    int microbatches = (int)p->set.microbatches.value;
+    int microbatches = p->microbatches;
     if (warmup > microbatches)
         warmup = microbatches;
     for (int m = 0; m < warmup; m++)

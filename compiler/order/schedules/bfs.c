@@ -18,7 +18,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 
 static void order(Program *p, int rank)
 {
-    int microbatches = (int)p->set.microbatches.value;
+    int microbatches = p->microbatches;
     for (int c = rank; c < p->chunk_count; c += p->ranks)
         for (int m = 0; m < microbatches; m++)
             forward(p, rank, c, m);

@@ -17,7 +17,7 @@ static void order(Program *p, int rank)
     DualPipe d = {.depth = p->ranks,
                   .place = rank,
                   .chunk = {rank, 2 * p->ranks - 1 - rank},
-                  .count = (int)p->set.microbatches.value};
+                  .count = p->microbatches};
     if (d.count < 2 * p->ranks - 1)
         d.count = 2 * p->ranks - 1;
     dualpipe_order(p, rank, &d);

@@ -16,7 +16,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 
 static void order(Program *p, int rank)
 {
-    int microbatches = (int)p->set.microbatches.value;
+    int microbatches = p->microbatches;
     for (int m = 0; m < microbatches; m++)
         forward(p, rank, rank, m);
     begin_steady(p, rank);

@@ -28,13 +28,13 @@ static int micro_at(const Program *p, int slot, int first)
     if (since < 0 || inside % 2 || inside >= 2 * p->ranks)
         return -1;
     int micro = since / block * p->ranks + inside / 2;
-    return micro < (int)p->set.microbatches.value ? micro : -1;
+    return micro < p->microbatches ? micro : -1;
 }
 
 static void order(Program *p, int rank)
 {
     int round = 2 * p->chunk_count,
-        blocks = ((int)p->set.microbatches.value + p->ranks - 1) / p->ranks;
+        blocks = (p->microbatches + p->ranks - 1) / p->ranks;
     begin_steady(p, rank);
     for (int slot = 0; slot < round * (blocks + 1); slot++) {
         for (int leg = 0; leg < (int)p->set.virtuals.value; leg++) {

@@ -19,7 +19,7 @@
 
 int interleaved_group(const Program *p)
 {
-    int microbatches = (int)p->set.microbatches.value,
+    int microbatches = p->microbatches,
         group = (int)option(p, "group");
     if (group)
         return group;
@@ -37,7 +37,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 /* Entry k of the table: which of the rank's chunks, and which micro-batch. */
 static void entry(const Program *p, int k, int *chunk, int *micro)
 {
-    int microbatches = (int)p->set.microbatches.value,
+    int microbatches = p->microbatches,
         virtuals = (int)p->set.virtuals.value;
     int group = interleaved_group(p), first = k / (group * virtuals) * group;
     int size = microbatches - first < group ? microbatches - first : group;
@@ -77,7 +77,7 @@ static void backward_k(Program *p, int rank, int k)
 static void order(Program *p, int rank)
 {
     int virtuals = (int)p->set.virtuals.value,
-        total = (int)p->set.microbatches.value * virtuals;
+        total = p->microbatches * virtuals;
     int factor = option(p, "warmup") ? (int)option(p, "warmup")
                  : virtuals > 1      ? 2
                                      : 1;

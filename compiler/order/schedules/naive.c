@@ -17,7 +17,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 static void order(Program *p, int rank)
 {
     begin_steady(p, rank);
-    for (int m = 0; m < (int)p->set.microbatches.value; m++) {
+    for (int m = 0; m < p->microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++)
             if (p->chunks[c].rank == rank && goes_through(p, c, m))
                 forward(p, rank, c, m);

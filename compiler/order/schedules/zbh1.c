@@ -37,7 +37,7 @@ static void backward_k(Program *p, int rank, int k, int late)
 static void order(Program *p, int rank)
 {
     int virtuals = (int)p->set.virtuals.value, chunk, micro,
-        total = (int)p->set.microbatches.value * virtuals;
+        total = p->microbatches * virtuals;
     int warmup = p->ranks - 1 - rank + (virtuals - 1) * interleaved_group(p);
     if (warmup > total)
         warmup = total;

@@ -27,7 +27,7 @@ static void backward_m(Program *p, int rank, int m, int late)
 
 static void order(Program *p, int rank)
 {
-    int microbatches = (int)p->set.microbatches.value, late = 2 * rank;
+    int microbatches = p->microbatches, late = 2 * rank;
     int warmup = 2 * (p->ranks - 1 - rank);
     if (warmup > microbatches)
         warmup = microbatches;

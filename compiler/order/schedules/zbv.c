@@ -27,21 +27,21 @@ typedef struct Steps {
 static void f(Steps *s, int which)
 {
     int m = s->forwards[which]++;
-    if (m < (int)s->p->set.microbatches.value)
+    if (m < s->p->microbatches)
         forward(s->p, s->rank, s->chunk[which], m);
 }
 
 static void i(Steps *s, int which)
 {
     int m = s->inputs[which]++;
-    if (m < (int)s->p->set.microbatches.value)
+    if (m < s->p->microbatches)
         backward_input(s->p, s->rank, s->chunk[which], m);
 }
 
 static void w(Steps *s, int which)
 {
     int m = s->weights[which]++;
-    if (m < (int)s->p->set.microbatches.value)
+    if (m < s->p->microbatches)
         backward_weight(s->p, s->rank, s->chunk[which], m);
 }
 
@@ -91,7 +91,7 @@ static void drain(Steps *s, int ranks, int count)
 
 static void closed_form(Program *p, int rank)
 {
-    int microbatches = (int)p->set.microbatches.value, least = 2 * p->ranks - 1,
+    int microbatches = p->microbatches, least = 2 * p->ranks - 1,
         count = microbatches > least ? microbatches : least;
     Steps s = {.p = p, .rank = rank, .chunk = {rank, 2 * p->ranks - 1 - rank}};
     fill(&s, p->ranks);

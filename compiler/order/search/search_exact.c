@@ -25,7 +25,7 @@ typedef struct Seen {
     unsigned char placed[];  // [SEARCH_KINDS * chunks]
 } Seen;
 
-typedef struct Tree {
+typedef struct Branches {
     const Problem *q;
     Exact *exact;
     Arena *arena;
@@ -41,26 +41,26 @@ typedef struct Tree {
     Seen **slots;
     int seen, width;
     double *times;  // of the present partial order
-} Tree;
+} Branches;
 
 typedef struct Choice {
     int entry;
     double begin;
 } Choice;
 
-static int placed(const Tree *t, int kind, int chunk)
+static int placed(const Branches *t, int kind, int chunk)
 {
     return t->placed[chunk * SEARCH_KINDS + kind];
 }
 
-static double *end_of(const Tree *t, int kind, int chunk, int micro)
+static double *end_of(const Branches *t, int kind, int chunk, int micro)
 {
     return &t->end[kind][chunk * t->q->microbatches + micro];
 }
 
 /* When the chunk's next action of this kind can begin; -1: not known, or none
  * is left, or it has no room. */
-static double begin_of(const Tree *t, int kind, int chunk)
+static double begin_of(const Branches *t, int kind, int chunk)
 {
     const Problem *q = t->q;
     int micro = placed(t, kind, chunk), r = q->rank[chunk],
@@ -94,7 +94,7 @@ static void insert(Choice *choices, int count, Choice c)
 }
 
 /* The actions that may come next. */
-static int choices_of(const Tree *t, Choice *choices)
+static int choices_of(const Branches *t, Choice *choices)
 {
     const Problem *q = t->q;
     double fits[q->ranks];
@@ -118,7 +118,7 @@ static int choices_of(const Tree *t, Choice *choices)
 }
 
 /* What is left of a rank's work from a chunk's micro-batch on, and its end. */
-static void at_least(Tree *t, int chunk, int micro, double begin, bool forward)
+static void at_least(Branches *t, int chunk, int micro, double begin, bool forward)
 {
     const Problem *q = t->q;
     int r = q->rank[chunk];
@@ -128,7 +128,7 @@ static void at_least(Tree *t, int chunk, int micro, double begin, bool forward)
 }
 
 /* Times what is to come, each chunk by itself. */
-static void time_chunks(Tree *t)
+static void time_chunks(Branches *t)
 {
     const Problem *q = t->q;
     for (int way = SEARCH_F; way <= SEARCH_I; way++)
@@ -151,7 +151,7 @@ static void time_chunks(Tree *t)
 }
 
 /* No rank of any order that begins like this ends earlier, by the metric. */
-static double least(Tree *t)
+static double least(Branches *t)
 {
     const Problem *q = t->q;
     double most = 0;
@@ -170,7 +170,7 @@ static double least(Tree *t)
 
 /* The times that decide what can still come of this partial order: of two with
  * the same actions placed, the one with no larger time is as good. */
-static void write_times(Tree *t)
+static void write_times(Branches *t)
 {
     const Problem *q = t->q;
     int count = 0;
@@ -200,7 +200,7 @@ static bool no_later(const double *a, const double *b, int width)
 }
 
 /* Was one as good looked at before; if not, this one is noted. */
-static bool met_before(Tree *t)
+static bool met_before(Branches *t)
 {
     size_t bytes = (size_t)(SEARCH_KINDS * t->q->chunks);
     unsigned long hash = 5381;
@@ -224,7 +224,7 @@ static bool met_before(Tree *t)
 }
 
 /* All are placed: these orders are better than any before. */
-static void keep_best(Tree *t, double value)
+static void keep_best(Branches *t, double value)
 {
     t->limit = value * (1 - 1e-9);
     for (int r = 0; r < t->q->ranks; r++) {
@@ -234,10 +234,10 @@ static void keep_best(Tree *t, double value)
     }
 }
 
-static void look(Tree *t);
+static void look(Branches *t);
 
 /* Places an action, looks further, and takes it back. */
-static void follow(Tree *t, Choice c)
+static void follow(Branches *t, Choice c)
 {
     const Problem *q = t->q;
     int kind = c.entry % SEARCH_KINDS, chunk = c.entry / SEARCH_KINDS,
@@ -265,7 +265,7 @@ static void follow(Tree *t, Choice c)
     t->placed[c.entry]--;
 }
 
-static void look(Tree *t)
+static void look(Branches *t)
 {
     Choice choices[SEARCH_KINDS * t->q->chunks];
     if (t->exact->looked == t->exact->budget || t->limit <= t->floor)
@@ -285,7 +285,7 @@ static void look(Tree *t)
         follow(t, choices[i]);
 }
 
-static void open_tree(Tree *t)
+static void open_tree(Branches *t)
 {
     const Problem *q = t->q;
     size_t ranks = (size_t)q->ranks, chunks = (size_t)q->chunks,
@@ -321,7 +321,7 @@ static double floor_of(const Problem *q)
 
 bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result)
 {
-    Tree t = {.q = q, .exact = exact, .best = best, .limit = INFINITY};
+    Branches t = {.q = q, .exact = exact, .best = best, .limit = INFINITY};
     t.arena = arena_open();
     t.floor = floor_of(q);
     exact->looked = 0;

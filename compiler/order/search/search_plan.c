@@ -166,7 +166,7 @@ static bool fits(const Plan *n)
 static void run_alone(Program *p)
 {
     for (int r = 0; r < p->ranks; r++) {
-        for (int m = 0; m < (int)p->set.microbatches.value; m++) {
+        for (int m = 0; m < p->microbatches; m++) {
             for (int c = 0; c < p->chunk_count; c++)
                 if (p->chunks[c].rank == r)
                     forward(p, r, c, m);

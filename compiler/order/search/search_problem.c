@@ -41,7 +41,7 @@ Problem problem_in_chunks(Program *p, double most)
     const double *one = all_equal(p, p->chunk_count, 1);
     return (Problem){.ranks = p->ranks,
                      .chunks = p->chunk_count,
-                     .microbatches = (int)p->set.microbatches.value,
+                     .microbatches = p->microbatches,
                      .rank = ranks_of_chunks(p),
                      .time = {p->cost.compute[ACT_F], p->cost.compute[ACT_I],
                               p->cost.compute[ACT_W]},
