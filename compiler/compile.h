@@ -47,6 +47,11 @@ void error_at(Program *p, Span at, const char *format, ...) __attribute__((forma
 void error_plain(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no place in a source
 void note_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void help(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* text.c: the one way in which pipec prints a quantity, in an arena. */
+const char *seconds_text(Arena *arena, double seconds);     // "0 s", "17.5 us", "33 ms", "24.46 s", "2,061 s"
+const char *bytes_text(Arena *arena, double bytes);         // "64 B", "146.9 MB", "249.6 GB"
+const char *rate_text(Arena *arena, double bytes);          // "400 kB/s", "25 GB/s"
+const char *share_text(Arena *arena, double share);         // 0.0712 -> "7.12 %"; never "-0.00 %"
 int line_of(const Program *p, Span at);                     // 1-based
 const char *file_name(const Program *p);                    // of the .pipe file, without folders
 const char *nearest(const char *word, const char *const *known, int count);     // for "did you mean"; or NULL

@@ -74,7 +74,6 @@ const char *title_line(const Picture *k);          // model, schedule, P, v, M
 const char *lighter_line(const Picture *k);        // what the lighter colours are
 const char *cost_line(const Picture *k);           // the cost model
 const char *result_line(const Picture *k);         // makespan and bubbles
-const char *bytes_text(Program *p, double bytes);  // "146.9 MB"
 const char *chunk_layers(Program *p, int chunk);   // "h.0 .. h.2"
 /* At most two decimals, no trailing zeros. */
 void put_number(FILE *out, double value);

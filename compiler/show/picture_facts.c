@@ -303,20 +303,6 @@ void put_number(FILE *out, double value)
     fwrite(at, 1, (size_t)(text + sizeof text - at), out);
 }
 
-const char *bytes_text(Program *p, double bytes)
-{
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    int unit = 0;
-    for (; bytes >= 999.5 && unit < 4; unit++)
-        bytes /= 1000;
-    return text_format(p->arena, "%.*f %s",
-                       unit == 0       ? 0
-                       : bytes < 9.995 ? 2
-                       : bytes < 99.95 ? 1
-                                       : 0,
-                       bytes, units[unit]);
-}
-
 const char *chunk_layers(Program *p, int chunk)
 {
     const Chunk *c = &p->chunks[chunk];

@@ -395,7 +395,7 @@ static void row_ground(const Drawing *d, int rank)
     text_at(d, "rank", LEFT - 6, y + d->lane / 2 + 4,
             text_format(d->k.p->arena, "rank %d", rank));
     text_at(d, "small", LEFT - 6, y + d->lane + d->strip + d->memory / 2 + 4,
-            bytes_text(d->k.p, 4.0 * (double)d->k.p->arena_floats[rank]));
+            bytes_text(d->k.p->arena, 4.0 * (double)d->k.p->arena_floats[rank]));
 }
 
 static void row_actions(const Drawing *d, int rank)
