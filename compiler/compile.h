@@ -48,7 +48,7 @@ void error_plain(Program *p, const char *format, ...) __attribute__((format(prin
 void note_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void help(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* text.c: the one way in which pipec prints a quantity, in an arena. */
-const char *seconds_text(Arena *arena, double seconds);     // "0 s", "17.5 us", "33 ms", "24.46 s", "2,061 s"
+const char *seconds_text(Arena *arena, double seconds);     // "0 s", "17.5 us", "33 ms", "24.46 s"
 const char *bytes_text(Arena *arena, double bytes);         // "64 B", "146.9 MB", "249.6 GB"
 const char *rate_text(Arena *arena, double bytes);          // "400 kB/s", "25 GB/s"
 const char *share_text(Arena *arena, double share);         // 0.0712 -> "7.12 %"; never "-0.00 %"
@@ -72,7 +72,7 @@ typedef enum {
     TREE_INPUT,     // text, dimensions (TREE_LIST), then the vocabulary if `of` was written
     TREE_ENTRY,     // text : callee, [count], [TREE_TIED]
     TREE_TIED,      // text
-    TREE_BLOCK,     // text = pipeline, train or cluster; lines
+    TREE_BLOCK,     // text = pipeline, train or cluster; [TREE_NAME, a preset], lines
     TREE_LINE,      // key and values, one after another
     TREE_NUMBER,    // number; unit 's' for seconds
     TREE_STRING,    // text
@@ -139,9 +139,9 @@ typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } D
 typedef enum { DTYPE_F32, DTYPE_BF16 } Dtype;      // of activations and of what kernels read
 typedef enum { OPTIMIZER_SGD, OPTIMIZER_ADAMW } OptimizerKind;
 
-typedef struct Given {          // times that the file gives for a kind of action, s
-    double *time;               // one for each chunk of a copy, or one for all
-    int count;
+typedef struct Given {          // numbers of the cluster: one for all, or one for each chunk of a copy, or rank
+    double *value;              // seconds; operations per second; bytes
+    int count;                  // 0: not given
     Span at;
 } Given;
 
@@ -168,8 +168,12 @@ typedef struct Settings {
     bool deferred;                                          // the norm is waited for a step later
     Span deferred_at;
     bool has_cluster;
-    Number flops, memory, link, latency;                    // 1/s, bytes, bytes/s, s; 0: unlimited or none
-    Given given[4];                                         // [F B I W]; without F none is there
+    const char *preset;                                     // cluster h100 { }: its name; else NULL
+    Given flops, memory;                                    // of each rank, 1/s and bytes; none: unlimited
+    Number link, latency;                                   // bytes/s and s between machines; 0: unlimited, none
+    Number node, node_link, node_latency;                   // ranks of one machine, and the same inside it
+    bool adapter_shared;                                    // what leaves a machine goes one at a time
+    Given given[4];                                         // times of [F B I W]; without F none is there
 } Settings;
 
 typedef enum {
@@ -229,7 +233,7 @@ typedef struct Let {
 bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
 void check_placement(Program *p);                           // of the schedule: placement, virtual, stages
-bool given_times_fit(Program *p);                           // one for each chunk
+bool given_fit(Program *p);                                 // numbers of the cluster, to chunks and ranks
 bool fit_layout(Program *p);                                // layout.c: adds the layers of `E` and `L` to set.sizes
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Tree *at, double *value);
@@ -312,32 +316,11 @@ size_t parameter_values(const Parameter *q);
 void balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
 double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks);       // no cut is below it
 void layer_costs(const Program *p, double *cost);           // work.c: operations of F, I and W of each layer
+double gradient_work(const Program *p, const Gradient *g);  // operations of one backward call
 
 /* ---- schedule: chunks -> compute order per rank ---- */
 
-#define ACTION_KINDS(X) \
-    X(F, "F") X(B, "B") X(I, "I") X(W, "W") \
-    X(SEND_F, "SEND_F") X(RECV_F, "RECV_F") X(SEND_B, "SEND_B") X(RECV_B, "RECV_B") \
-    X(WAIT_F, "WAIT_F") X(WAIT_B, "WAIT_B") X(TAKE_F, "TAKE_F") X(TAKE_B, "TAKE_B") X(REDUCE, "REDUCE") X(STEP, "STEP")
-typedef enum {
-#define AS_ENUM(name, text) ACT_##name,
-    ACTION_KINDS(AS_ENUM)
-#undef AS_ENUM
-    ACTION_KIND_COUNT
-} ActionKind;
-
-typedef struct Action {         // printed as in PyTorch's CSV: 2F0 3B1 2SEND_F0 3RECV_F0
-    ActionKind kind;
-    int chunk, micro;           // REDUCE: micro is the tie; STEP: both -1
-    int peer;                   // SEND, RECV, WAIT, TAKE: the other rank; else -1
-    int pair;                   // of an order: runs as one with the next, between the messages of both
-} Action;
-
-typedef struct List {           // one rank's actions in program order
-    Action *at;
-    int count;
-    int steady, cooldown;       // where these phases begin
-} List;
+#include "actions.h"
 
 struct Schedule {               // one file in schedules/ defines one
     const char *name, *summary;
@@ -365,19 +348,6 @@ bool schedule(Program *p);
  * is one of them, too. */
 bool schedule_takes(const Schedule *s, Placement placement, int stages, int virtuals);
 
-/* ---- actions.c: what an action is, and where a person has written it ---- */
-
-extern const char *const action_names[ACTION_KIND_COUNT];
-void push_action(Program *p, List *list, Action action);
-const char *action_text(Program *p, Action action);         // "2SEND_F0", in the arena
-
-typedef struct Origin {         // of an entry of `order`, or of `lists`
-    Span at;                    // in the .pipe file; source -1: it is pipec's own
-    const char *text;           // " (x.csv, line 2, cell 4)", " (mine, line 14, m = 3)" or ""
-} Origin;
-Origin origin_of(Program *p, int rank, int entry);
-Origin origin_in_lists(Program *p, int rank, int index);    // of a SEND: that of its compute
-
 /* ---- communicate: order -> plus SEND, RECV, REDUCE, STEP, in an order that both ends share ---- */
 
 typedef struct Tie {            // one tied parameter with owners on several ranks, or several uses
@@ -389,16 +359,46 @@ bool communicate(Program *p);
 
 /* ---- prove: exactly once, matched, acyclic; times by longest path ---- */
 
-typedef struct Cost {           // durations in seconds, or in units of one chunk's forward
+/* Durations in seconds, or in units of one chunk's forward. A boundary is the
+ * one before a chunk; what crosses it, either way, takes the same time. */
+typedef struct Cost {
     bool unit;
     double *compute[4];         // [F B I W][chunk]
-    double *message;            // [chunk] across the boundary before this chunk, both ways
+    double *wire;               // [boundary] that a message is on its wire: bytes / link
+    double *delay;              // [boundary] from there until it arrives: latency
+    const char *source;         // "measured"; NULL: the cluster
 } Cost;
 
-typedef struct Times {          // of one list, entry by entry
-    double *start, *end;
-    int *release;               // of a SEND: the first entry of this list that may write its buffer again
-} Times;
+/* The graph of a step. Rank r's entries are the nodes first_node[r] ..
+ * first_node[r + 1] - 1, in the order of its list, so the entry before one on its
+ * rank is the node before it. Other edges lead to nodes; -1: there is none.
+ *
+ *               data                      post                  freed               wire
+ *   F B I W W   maker on its rank, or     -                     -                   -
+ *               what brings it: RECV, TAKE
+ *   SEND        the compute that made it  posted: its RECV      -                   the SEND before on the wire
+ *   RECV        its SEND                  -                     -                   -
+ *   TAKE        its SEND                  its RECV              -                   -
+ *   WAIT        its SEND                  -                     blocking: the RECV  -
+ *                                                               that took it
+ *   REDUCE STEP the same of the rank that came last             -                   -
+ *
+ * A SEND ends when its message arrives and does not hold up its rank, which goes
+ * on when it starts; all others end when their rank goes on. */
+typedef struct Node {
+    int data, post, freed, wire;
+    double start, end;
+} Node;
+
+typedef struct Message {        // one SEND and its RECV
+    int send, receive;          // nodes
+    int boundary;               // the chunk behind it: what its length is, and its cost
+    int ordinal;                // on its wire, from 0
+    int adapter;                // SEND of what the adapter carried before; -1: none, or no shared one
+    int settled;                // entries of `linear` before it began to travel
+    int release;                // the first entry of the sender's list that may write its buffer again
+    double begin, end;          // on the wire
+} Message;
 
 typedef struct Place {          // one entry of all lists
     int rank, index;
@@ -414,16 +414,31 @@ typedef enum {
 bool prove(Program *p);
 void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
+
+/* cost.c: durations, and what follows from the times that `prove` has found. */
+Cost empty_cost(Program *p);
 Cost unit_cost(Program *p);                                 // F = I = W = 1, B = 2, messages 0
-double input_share(const Chunk *chunk);                      // of a whole backward's time, by operations
-Cost cluster_cost(Program *p);                              // from the `cluster` block
+double input_share(const Chunk *chunk);                     // of a whole backward's time, by operations
+Cost cluster_cost(Program *p, double link);                 // from the `cluster` block, with this link; 0: its own
 bool has_seconds(const Program *p);                         // does that give times
 const char *cost_source(const Program *p);                  // "by the cluster's flops, link and latency"
 void choose_cost(Program *p);                               // one of them -> cost, unless it is there
-/* Most forwards of one rank whose backward has not ended, in chunks. */
-int peak_copies(const Program *p, int rank);
+double rank_memory(const Program *p, int rank);             // bytes by `memory`; 0: no limit
+int machine_of(const Program *p, int rank);                 // see `node`
+double message_bytes(const Program *p, int boundary);       // of one message
 double busy_time(const Program *p, int rank);
 double span_time(const Program *p, int rank);               // last end - first start of compute
+double bubble_of(const Program *p);                         // idle share of ranks x makespan, 0 .. 1
+double own_bubble(const Program *p);                        // of each rank's own span, the mean over ranks
+int peak_copies(const Program *p, int rank);                // most chunks between forward and the end of backward
+typedef struct Traffic {        // of one step: activations, gradients
+    long messages[2];
+    double bytes[2];
+} Traffic;
+Traffic traffic_of(const Program *p);
+bool has_formula(const Program *p);                         // does the schedule have one for this shape
+double formula_bubble(const Program *p);                    // by the textbook, 0 .. 1
+double shortest_action(const Program *p);                   // of F and B, by the cost model; at most the makespan
 
 /* ---- memory: tensors -> fixed offsets in one arena per rank; exact peak ---- */
 
@@ -453,20 +468,12 @@ typedef struct Frame {          // where a chunk's tensors lie inside its blocks
     int x, y, dy, dx;           // Readers of what crosses the chunk's boundaries
 } Frame;
 
-typedef struct Item {           // something to place: alive over [first, last]
-    size_t floats, offset;
-    int first, last;
-    int id;
-} Item;
-
 bool memory(Program *p);
 /* memory_frame.c: frames, within and inside of all chunks, then of one: `split`
  * when some of its backwards are an I and a W. */
 void take_frames(Program *p);
 void frame_chunk(Program *p, int chunk, bool split);
 size_t aligned(size_t floats);                              // up to 16 floats = 64 bytes
-size_t pack(Arena *arena, Item *items, int count);          // memory_place.c: fills the offsets, returns the height
-void place_blocks(Program *p);                              // memory_place.c: offsets of all blocks, then WAITs
 int find_block_of(const Program *p, BlockKind kind, int chunk, int micro);      // index; -1: there is none
 /* Does the optimizer write blocks of this kind. */
 static inline bool is_updated(BlockKind kind)
@@ -493,28 +500,6 @@ bool data_is_readable(Program *p);                          // the data is named
 /* Starts the job in place of this process; returns only when that fails.
  * `options` go to every rank. */
 bool run(Program *p, const char *directory, char **options, int option_count);
-
-/* ---- inspect.c, timeline.c, dump.c: what a person sees ---- */
-
-double shortest_action(const Program *p);                   // of F and B, by the cost model; at most the makespan
-double bubble_of(const Program *p);                         // idle share of ranks x makespan, 0 .. 1
-void inspect(Program *p, FILE *out, bool colour, bool all);
-void balance_lines(Program *p, FILE *out);                  // work.c: the heaviest rank, and what it costs
-void op_table(Program *p, FILE *out);                       // work.c: operations, bytes and memory of every op
-/* Ranks x time. Each line begins with `margin`; the row of rank `marked` has a
- * mark (-1: none). At most `bands` bands of columns are drawn (0: all), and
- * what is left out is said. */
-void timeline(Program *p, FILE *out, const char *margin, int marked, bool colour, int bands);
-bool dump(Program *p, const char *pass, FILE *out);         // false: no such pass
-
-/* ---- measured.c: what `run --trace` has recorded, beside the plan ---- */
-
-/* Reads a file of lines `rank step action start_ns end_ns`, in which every
- * action of this plan stands once in each step, and fills p->measured from the
- * step of median length. */
-bool measured(Program *p, const char *path);
-void inspect_measured(Program *p, FILE *out, bool colour, bool all);
-bool picture_measured(Program *p, const char *path);        // both, in the format of the suffix
 
 /* ---- the Program ---- */
 
@@ -569,8 +554,14 @@ struct Program {
     int tie_count;
 
     Cost cost;                  // prove
-    Times *times;               // [rank]
-    Place *linear;              // all entries in one order that respects every dependency
+    Node *nodes;                // the graph of the step, rank after rank
+    int *first_node;            // [ranks + 1]
+    int *node_of[ACT_REDUCE];   // [cell] node; -1; NULL where no action is of the kind
+    Message *messages;          // those of a wire one behind another, in the order sent
+    int *message_index;         // [node] of a SEND or RECV; -1
+    int message_count;
+    int *carried;               // messages in the order in which they began to travel
+    int *linear;                // all nodes in one order that respects every dependency
     int linear_count;
     double makespan;
     Sums sums;
@@ -587,7 +578,7 @@ struct Program {
 
     RankProgram *programs;      // lower: [rank]
 
-    Times *measured;            // measured: [rank] seconds from the first begin, entry by entry
+    Node *measured;             // measured: the nodes with the times of a run, s from its first begin
     double measured_makespan;   // of the computes
     int measured_step;          // the step of median length ...
     int measured_steps;         // ... of so many

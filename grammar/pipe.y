@@ -92,6 +92,12 @@ item
     | MODEL NAME '{' model_lines '}'        { $$ = $4; $$->text = $2; $$->name = @2; $$->at = @$; }
     | BLOCK '{' lines '}'                   { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
     | NAME '{' lines '}'                    { $$ = $3; $$->text = $1; $$->name = @1; $$->at = @$; }
+    | BLOCK word '{' lines '}'              {
+        $$ = $4; $$->text = $1; $$->name = @1; $$->at = @$;
+        Tree *preset = make(reader, TREE_NAME, @2, $2, @2);
+        preset->next = $$->child; $$->child = preset;   // it comes first
+        if (!$$->last) $$->last = preset;
+    }
     | SCHEDULE word '{' rows '}'            { $$ = add_child(make(reader, TREE_SCHEDULE, @$, $2, @2), $4); }
     ;
 

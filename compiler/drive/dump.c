@@ -1,5 +1,7 @@
 /* dump.c: `--dump=PASS`, what a pass has written, as text that a test can
  * compare. */
+#include "dump.h"
+#include "plan/nodes.h"
 #include "program/rank_program.h"
 
 #include <string.h>
@@ -146,10 +148,10 @@ static void dump_prove(Program *p, FILE *out)
 {
     fprintf(out, "makespan %g\n", p->makespan);
     for (int i = 0; i < p->linear_count; i++) {
-        Place at = p->linear[i];
-        fprintf(out, "%g .. %g rank %d %s\n", p->times[at.rank].start[at.index],
-                p->times[at.rank].end[at.index], at.rank,
-                action_text(p, p->lists[at.rank].at[at.index]));
+        int node = p->linear[i];
+        fprintf(out, "%g .. %g rank %d %s\n", p->nodes[node].start,
+                p->nodes[node].end, place_of(p, node).rank,
+                action_text(p, action_of(p, node)));
     }
 }
 

@@ -1,41 +1,21 @@
-/* main.c: pipec reads a .pipe file and writes one program per rank.
- *
- * The list of passes below is the architecture: text goes in at the top, rank
- * programs come out. */
+/* main.c: pipec reads a .pipe file and writes one program per rank: it runs the
+ * passes of program/passes.c as far as a command needs them, then the command. */
 #include "options.h"
+#include "dump.h"
+#include "program/passes.h"
 #include "show/picture.h"
+#include "study/measured.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static const struct {
-    const char *name;
-    bool (*pass)(Program *p);
-    const char *what;
-} passes[] = {
-    {"parse", parse, "text -> tree"},
-    {"check", check,
-     "tree -> names and shapes, or an error that says what to type"},
-    {"graph", graph,
-     "forward ops -> their gradient, split in input and weights"},
-    {"partition", partition, "layers -> chunks on ranks"},
-    {"schedule", schedule, "chunks -> compute order per rank"},
-    {"communicate", communicate, "order -> plus sends, receives, reductions"},
-    {"prove", prove,
-     "actions -> exactly once, matched, acyclic; times by longest path"},
-    {"memory", memory,
-     "tensors -> fixed offsets in one arena per rank; waits; proved once more"},
-    {"lower", lower, "actions -> rank programs: calls with constant operands"},
-};
-enum { PASSES = sizeof passes / sizeof *passes };
-
 /* Everything but the programs themselves. */
 static bool plan(Program *p)
 {
-    for (int i = 0; i < PASSES - 1; i++)
-        if (!passes[i].pass(p))
+    for (int i = 0; i < PLAN_PASSES; i++)
+        if (!passes[i].run(p))
             return false;
     return true;
 }
@@ -188,7 +168,7 @@ static int finish(Program *p, const Options *o)
 /* The programs themselves are only lowered for those who want them. */
 static bool wants(const Options *o, int pass)
 {
-    return pass < PASSES - 1 || o->dump || o->command >= COMMAND_BUILD;
+    return pass < PLAN_PASSES || o->dump || o->command >= COMMAND_BUILD;
 }
 
 static bool is_pass(const char *name)
@@ -208,9 +188,9 @@ static int compile(Program *p, const Options *o)
         (o->command == COMMAND_COMPARE || o->command == COMMAND_DIFF))
         return study(p, o);
     for (int i = 0; i < PASSES && wants(o, i); i++) {
-        if (passes[i].pass == lower && p->emulate && !prepare_emulation(p))
+        if (passes[i].run == lower && p->emulate && !prepare_emulation(p))
             return 1;
-        if (!passes[i].pass(p))
+        if (!passes[i].run(p))
             return 1;
         if (o->dump && strcmp(o->dump, passes[i].name) == 0)
             break;

@@ -78,11 +78,8 @@ static void count_work(Program *p, Chunk *chunk)
     for (int i = chunk->first_gradient;
          i < chunk->first_gradient + chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[i];
-        const Op *op = &p->ops[g->op];
-        if (g->entry == ENTRY_SUM)
-            chunk->work[ENTRY_INPUT] += (double)p->tensors[g->dx].values;
-        else
-            chunk->work[g->entry] += op->kind->work(p, op, g->entry);
+        Entry entry = g->entry == ENTRY_SUM ? ENTRY_INPUT : g->entry;
+        chunk->work[entry] += gradient_work(p, g);
     }
     for (int i = 0; i < p->parameter_count; i++) {
         const Parameter *q = &p->parameters[i];
@@ -171,7 +168,7 @@ bool partition(Program *p)
     if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
         (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
-    if (!given_times_fit(p))
+    if (!given_fit(p))
         return false;
     const int *sizes = chunk_sizes(p);
     if (p->copies > 1)

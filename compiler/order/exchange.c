@@ -164,7 +164,7 @@ static void strip(const char **text, int *length)
 }
 
 /* STAGE KIND [MICRO-BATCH], and nothing else. */
-static bool read_action(const char *text, int length, Found *found)
+static bool read_word(const char *text, int length, Found *found)
 {
     int stage = read_digits(text, length, &found->stage), i = stage;
     while (i < length && !is_digit(text[i]))
@@ -204,7 +204,7 @@ static bool overlap_cell(Import *x, Cell cell, Use use)
         int part = i - from;
         Found found;
         strip(&text, &part);
-        if (!read_action(text, part, &found) ||
+        if (!read_word(text, part, &found) ||
             (found.kind > ACT_W && found.kind != FULL))
             return unknown_cell(x, cell);
         if (!use(x, cell, found))
@@ -229,7 +229,7 @@ static bool read_cell(Import *x, Cell cell, Use use)
         return true;
     if (cell.text[0] == '(')
         return overlap_cell(x, cell, use);
-    if (!read_action(cell.text, cell.length, &found))
+    if (!read_word(cell.text, cell.length, &found))
         return unknown_cell(x, cell);
     return use(x, cell, found);
 }

@@ -23,19 +23,19 @@
  * are neighbours on one rank hand over in memory. */
 #include "compile.h"
 
-typedef struct Message {
+typedef struct Crossing {
     int chunk, micro;  // of the sending side
     bool backward;
-} Message;
+} Crossing;
 
-typedef struct Queue {  // from one rank to another
-    Message *messages;
+typedef struct Line {  // from one rank to another
+    Crossing *messages;
     int count, taken;
-} Queue;
+} Line;
 
 typedef struct Wires {
     Program *p;
-    Queue *queues;    // [from * ranks + to]
+    Line *lines;      // [from * ranks + to]
     int *ordinal[2];  // [cell] place of the activation, the gradient, or -1
 } Wires;
 
@@ -50,11 +50,6 @@ static bool crosses(const Program *p, int chunk, bool back, int *peer)
     return true;
 }
 
-static bool ends_backward(ActionKind kind)
-{
-    return kind == ACT_B || kind == ACT_I;
-}
-
 /* First pass: what every rank will send, in its compute order. */
 static void fill_queues(Wires *w)
 {
@@ -62,16 +57,16 @@ static void fill_queues(Wires *w)
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->order[r].count; i++) {
             Action a = p->order[r].at[i];
-            bool back = ends_backward(a.kind);
+            bool back = is_back(a.kind);
             int peer;
-            if ((a.kind != ACT_F && !back) || a.chunk < 0 ||
+            if (a.kind == ACT_W || a.chunk < 0 ||
                 a.chunk >= p->chunk_count || !crosses(p, a.chunk, back, &peer))
                 continue;
-            Queue *q = &w->queues[r * p->ranks + peer];
-            q->messages = array_grow(p->arena, q->messages, q->count,
-                                     sizeof *q->messages);
-            w->ordinal[back][cell_of(p, a.chunk, a.micro)] = q->count;
-            q->messages[q->count++] = (Message){a.chunk, a.micro, back};
+            Line *line = &w->lines[r * p->ranks + peer];
+            line->messages = array_grow(p->arena, line->messages, line->count,
+                                     sizeof *line->messages);
+            w->ordinal[back][cell_of(p, a.chunk, a.micro)] = line->count;
+            line->messages[line->count++] = (Crossing){a.chunk, a.micro, back};
         }
     }
 }
@@ -85,10 +80,10 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
     if (from < 0 || !crosses(p, from, back, &peer))
         return;
     peer = p->chunks[from].rank;
-    Queue *q = &w->queues[peer * p->ranks + rank];
+    Line *line = &w->lines[peer * p->ranks + rank];
     int wanted = w->ordinal[back][cell_of(p, from, micro)];
-    for (; q->taken <= wanted; q->taken++) {
-        Message m = q->messages[q->taken];
+    for (; line->taken <= wanted; line->taken++) {
+        Crossing m = line->messages[line->taken];
         push_action(p, &p->lists[rank],
                     (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
                              m.chunk + (m.backward ? -1 : 1), m.micro, peer,
@@ -111,13 +106,13 @@ static void receive_for(Wires *w, int rank, int entry)
     if (entry >= order->count || order->at[entry].kind == ACT_W)
         return;
     Action a = order->at[entry];
-    receive(w, rank, a.chunk, a.micro, a.kind != ACT_F);
+    receive(w, rank, a.chunk, a.micro, is_back(a.kind));
 }
 
 static void take(Wires *w, int rank, Action a)
 {
     Program *p = w->p;
-    bool back = a.kind != ACT_F;
+    bool back = is_back(a.kind);
     int from = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous,
         peer;
     if (from < 0 || !crosses(p, from, back, &peer))
@@ -144,7 +139,7 @@ static void run_entries(Wires *w, int rank, int first, int last)
     for (int i = first; i <= last; i++) {
         Action a = order->at[i];
         if (a.kind != ACT_W)
-            send(w, rank, a.chunk, a.micro, a.kind != ACT_F);
+            send(w, rank, a.chunk, a.micro, is_back(a.kind));
     }
 }
 
@@ -208,7 +203,7 @@ bool communicate(Program *p)
     size_t ranks = (size_t)p->ranks;
     size_t cells = cell_of(p, 0, p->microbatches);
     Wires w = {.p = p,
-               .queues = arena_take(p->arena, sizeof(Queue) * ranks * ranks)};
+               .lines = arena_take(p->arena, sizeof(Line) * ranks * ranks)};
     for (int back = 0; back < 2; back++) {
         w.ordinal[back] = arena_take(p->arena, sizeof(int) * cells);
         for (size_t i = 0; i < cells; i++)

@@ -1,6 +1,6 @@
 /* memory.c: tensors -> fixed offsets in one arena per rank; exact peak.
  *
- * Reads: tensors, gradients, chunks, lists, times. Writes: blocks, frames,
+ * Reads: tensors, gradients, chunks, lists, nodes, messages. Writes: blocks, frames,
  * within, inside, arena_floats, peak_floats; adds WAITs to lists and proves them
  * again. Guarantees: two blocks that share a byte are never alive at the same
  * entry of their rank's list; a sent buffer is written again only after a WAIT.
@@ -24,7 +24,8 @@
  * the receiver has taken the next message of the same queue, by the linear
  * order of the proof, or until the step ends: so the order survives, and a rank
  * never waits for the message that it has just sent. */
-#include "compile.h"
+#include "memory.h"
+#include "nodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +35,6 @@ const char *const block_words[MICRO_KINDS] = {"keep", "hold", "dhold", "x",
                                               "y",    "dy",   "dx",    "t"};
 
 enum { ALIGN = 16 };
-
-typedef struct Planner {
-    Program *p;
-    int microbatches;
-    int *entry[ACTION_KIND_COUNT];  // [cell] index in the owner's list, or -1
-} Planner;
 
 size_t aligned(size_t floats)
 {
@@ -84,58 +79,43 @@ static void lives_until(Program *p, int block, int last)
         p->blocks[block].last = last;
 }
 
-static int entry_of(const Planner *n, ActionKind kind, int chunk, int micro)
+/* Index in the owner's list; -1: there is none. */
+static int entry_of(const Program *p, ActionKind kind, int chunk, int micro)
 {
-    return n->entry[kind][cell_of(n->p, chunk, micro)];
-}
-
-static void index_entries(Planner *n)
-{
-    Program *p = n->p;
-    size_t cells = (size_t)n->microbatches * (size_t)p->chunk_count;
-    for (int kind = 0; kind < ACT_REDUCE; kind++) {
-        n->entry[kind] = arena_take(p->arena, sizeof(int) * cells);
-        for (size_t i = 0; i < cells; i++)
-            n->entry[kind][i] = -1;
-    }
-    for (int r = 0; r < p->ranks; r++)
-        for (int i = 0; i < p->lists[r].count; i++)
-            if (p->lists[r].at[i].kind < ACT_REDUCE)
-                n->entry[p->lists[r].at[i].kind][cell_of(
-                    p, p->lists[r].at[i].chunk, p->lists[r].at[i].micro)] = i;
+    int node = find_node(p, kind, chunk, micro);
+    return node < 0 ? -1 : place_of(p, node).index;
 }
 
 /* The entries at which a cell's backward begins and ends: of I and W, or of B
  * for both. */
-static int input_entry(const Planner *n, int chunk, int micro)
+static int input_entry(const Program *p, int chunk, int micro)
 {
-    int whole = entry_of(n, ACT_B, chunk, micro);
-    return whole >= 0 ? whole : entry_of(n, ACT_I, chunk, micro);
+    int whole = entry_of(p, ACT_B, chunk, micro);
+    return whole >= 0 ? whole : entry_of(p, ACT_I, chunk, micro);
 }
 
-static int weight_entry(const Planner *n, int chunk, int micro)
+static int weight_entry(const Program *p, int chunk, int micro)
 {
-    int whole = entry_of(n, ACT_B, chunk, micro);
-    return whole >= 0 ? whole : entry_of(n, ACT_W, chunk, micro);
+    int whole = entry_of(p, ACT_B, chunk, micro);
+    return whole >= 0 ? whole : entry_of(p, ACT_W, chunk, micro);
 }
 
 /* A block that crosses a chunk's boundary lives while the backward reads it. */
-static void lives_for(const Planner *n, int block, int readers, int chunk,
+static void lives_for(Program *p, int block, int readers, int chunk,
                       int micro)
 {
     if (readers & READ_INPUT)
-        lives_until(n->p, block, input_entry(n, chunk, micro));
+        lives_until(p, block, input_entry(p, chunk, micro));
     if (readers & READ_WEIGHT)
-        lives_until(n->p, block, weight_entry(n, chunk, micro));
+        lives_until(p, block, weight_entry(p, chunk, micro));
 }
 
 /* x comes by a message or, for the first chunk, from the data; or it is y of
  * the chunk before, on the same rank. */
-static void input_block(const Planner *n, int c, int m)
+static void input_block(Program *p, int c, int m)
 {
-    Program *p = n->p;
     const Chunk *chunk = &p->chunks[c];
-    int f = entry_of(n, ACT_F, c, m), received = entry_of(n, ACT_RECV_F, c, m);
+    int f = entry_of(p, ACT_F, c, m), received = entry_of(p, ACT_RECV_F, c, m);
     if (chunk->previous < 0 || received >= 0)
         add_micro_block(p, BLOCK_X, c, m, p->tensors[chunk->x].floats,
                         received >= 0 ? received : f, f);
@@ -144,23 +124,22 @@ static void input_block(const Planner *n, int c, int m)
                                                     m);
     int x = find_block_of(p, BLOCK_X, c, m);
     lives_until(p, x, f);
-    lives_for(n, x, p->frames[c].x, c, m);
+    lives_for(p, x, p->frames[c].x, c, m);
 }
 
-static void forward_blocks(const Planner *n, int c, int m)
+static void forward_blocks(Program *p, int c, int m)
 {
-    Program *p = n->p;
     const Chunk *chunk = &p->chunks[c];
     const Frame *frame = &p->frames[c];
-    int f = entry_of(n, ACT_F, c, m), i = input_entry(n, c, m),
-        w = weight_entry(n, c, m);
+    int f = entry_of(p, ACT_F, c, m), i = input_entry(p, c, m),
+        w = weight_entry(p, c, m);
     add_micro_block(p, BLOCK_KEEP, c, m, frame->keep, f, i);
     add_micro_block(p, BLOCK_HOLD, c, m, frame->hold, f, w);
     add_micro_block(p, BLOCK_DHOLD, c, m, frame->dhold, i, w);
-    input_block(n, c, m);
+    input_block(p, c, m);
     if (chunk->y >= 0) {
         add_micro_block(p, BLOCK_Y, c, m, p->tensors[chunk->y].floats, f, f);
-        lives_for(n, find_block_of(p, BLOCK_Y, c, m), frame->y, c, m);
+        lives_for(p, find_block_of(p, BLOCK_Y, c, m), frame->y, c, m);
     }
     if (chunk->targets >= 0)
         add_micro_block(p, BLOCK_TARGETS, c, m,
@@ -170,11 +149,10 @@ static void forward_blocks(const Planner *n, int c, int m)
 /* The gradients, from the last chunk to the first: dy is the next chunk's dx
  * when that lies on the same rank, and dx is dy itself when the chunk passes
  * its gradient on. */
-static void backward_blocks(const Planner *n, int c, int m)
+static void backward_blocks(Program *p, int c, int m)
 {
-    Program *p = n->p;
     const Chunk *chunk = &p->chunks[c];
-    int i = input_entry(n, c, m), received = entry_of(n, ACT_RECV_B, c, m);
+    int i = input_entry(p, c, m), received = entry_of(p, ACT_RECV_B, c, m);
     if (received >= 0)
         add_micro_block(p, BLOCK_DY, c, m, p->tensors[chunk->dy].floats,
                         received, i);
@@ -184,7 +162,7 @@ static void backward_blocks(const Planner *n, int c, int m)
     int dy = find_block_of(p, BLOCK_DY, c, m);
     if (dy >= 0) {
         lives_until(p, dy, i);
-        lives_for(n, dy, p->frames[c].dy, c, m);
+        lives_for(p, dy, p->frames[c].dy, c, m);
     }
     if (chunk->dx < 0)
         return;
@@ -192,24 +170,23 @@ static void backward_blocks(const Planner *n, int c, int m)
         *index_of(p, BLOCK_DX, c, m) = dy;
     else
         add_micro_block(p, BLOCK_DX, c, m, p->tensors[chunk->dx].floats, i, i);
-    lives_for(n, find_block_of(p, BLOCK_DX, c, m), p->frames[c].dx, c, m);
+    lives_for(p, find_block_of(p, BLOCK_DX, c, m), p->frames[c].dx, c, m);
 }
 
 /* A sent block lives until the receiver has taken it, and the next message of
  * the queue as well; the last one of a queue until the step ends. */
-static void sent_blocks(const Planner *n, int rank)
+static void sent_blocks(Program *p, int rank)
 {
-    Program *p = n->p;
     const List *list = &p->lists[rank];
     int *before = arena_take(p->arena,
                              sizeof(int) * (size_t)p->ranks);  // block + 1
     for (int i = 0; i < list->count; i++) {
         Action a = list->at[i];
-        if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
+        if (!is_send(a.kind))
             continue;
-        int block = find_block_of(p, a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX,
+        int block = find_block_of(p, is_back(a.kind) ? BLOCK_DX : BLOCK_Y,
                                   a.chunk, a.micro);
-        int last = p->times[rank].release[i] - 1;
+        int last = message_of(p, node_at(p, rank, i))->release - 1;
         lives_until(p, block, last);
         if (before[a.peer])
             lives_until(p, before[a.peer] - 1, last);
@@ -314,9 +291,8 @@ static void lasting_blocks(Program *p, int rank, const int *owner, int end)
 /* ---- the pass ---- */
 
 /* Whether a chunk has an I: then all that its W reads lies apart. */
-static void mark_split(const Planner *n, bool *split)
+static void mark_split(const Program *p, bool *split)
 {
-    const Program *p = n->p;
     for (int r = 0; r < p->ranks; r++)
         for (int i = 0; i < p->lists[r].count; i++)
             if (p->lists[r].at[i].kind == ACT_I)
@@ -325,13 +301,12 @@ static void mark_split(const Planner *n, bool *split)
 
 bool memory(Program *p)
 {
-    Planner n = {.p = p, .microbatches = p->microbatches};
-    size_t cells = (size_t)n.microbatches * (size_t)p->chunk_count;
+    size_t cells = (size_t)p->microbatches * (size_t)p->chunk_count;
     size_t ranks = (size_t)p->ranks;
     bool *split = arena_take(p->arena, sizeof *split * (size_t)p->chunk_count);
     const int *owner = owners(p);
     take_frames(p);
-    mark_split(&n, split);
+    mark_split(p, split);
     p->arena_floats = arena_take(p->arena, sizeof *p->arena_floats * ranks);
     p->peak_floats = arena_take(p->arena, sizeof *p->peak_floats * ranks);
     p->block_index = arena_take(p->arena, sizeof(int) * MICRO_KINDS * cells);
@@ -341,17 +316,16 @@ bool memory(Program *p)
         frame_chunk(p, c, split[c]);
     for (int r = 0; r < p->ranks; r++)
         lasting_blocks(p, r, owner, p->lists[r].count - 1);
-    index_entries(&n);
-    for (int m = 0; m < n.microbatches; m++) {
+    for (int m = 0; m < p->microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++)
             if (goes_through(p, c, m))
-                forward_blocks(&n, c, m);
+                forward_blocks(p, c, m);
         for (int c = p->chunk_count; c-- > 0;)
             if (goes_through(p, c, m))
-                backward_blocks(&n, c, m);
+                backward_blocks(p, c, m);
     }
     for (int r = 0; r < p->ranks; r++)
-        sent_blocks(&n, r);
+        sent_blocks(p, r);
     place_blocks(p);
     return prove(p) && prove_memory(p);
 }

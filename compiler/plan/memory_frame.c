@@ -5,7 +5,7 @@
  * Guarantees: what a backward reads of its forward is in KEEP or HOLD; what W
  * reads of I is in DHOLD; two tensors that share a byte are never alive at the
  * same call of their action. */
-#include "compile.h"
+#include "memory.h"
 
 /* Which parts of the chunk's backward read a tensor of its forward, or a
  * gradient. */

@@ -5,7 +5,8 @@
  * arena_floats, peak_floats; adds WAITs to lists. Guarantees: blocks that share
  * a byte do not live at the same time; before a sent buffer is written again,
  * and before the step ends, its message is waited for. */
-#include "compile.h"
+#include "memory.h"
+#include "nodes.h"
 
 #include <stdlib.h>
 
@@ -242,24 +243,21 @@ static int by_entry(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* For each queue, the messages in order with the entry before which each must
- * be waited for: a wait covers all earlier messages, so one that is due no
- * earlier than a later one's is left out. */
-static void queue_waits(Program *p, int rank, int peer, const int *due,
-                        int *waits, int *count)
+/* Of one wire, from its last message back, the entry before which each must be
+ * waited for: a wait covers all earlier messages, so one that is due no earlier
+ * than a later one's is left out. */
+static void wire_waits(Program *p, int rank, int send, const int *due,
+                       int *waits, int *count)
 {
-    const List *list = &p->lists[rank];
-    int earliest = list->count;  // of later messages
-    for (int i = list->count; i-- > 0;) {
-        Action a = list->at[i];
-        if ((a.kind != ACT_SEND_F && a.kind != ACT_SEND_B) || a.peer != peer)
+    int earliest = p->lists[rank].count;  // of later messages
+    for (; send >= 0; send = p->nodes[send].wire) {
+        int i = send - p->first_node[rank];
+        int entry = due[i] < 0 ? p->lists[rank].count - 1 : due[i];  // the STEP
+        if (entry >= earliest)
             continue;
-        int entry = due[i] < 0 ? list->count - 1 : due[i];  // the STEP
-        if (entry < earliest) {
-            waits[2 * *count] = entry;
-            waits[2 * (*count)++ + 1] = i;
-            earliest = entry;
-        }
+        waits[2 * *count] = entry;
+        waits[2 * (*count)++ + 1] = i;
+        earliest = entry;
     }
 }
 
@@ -285,7 +283,7 @@ static void insert_waits(Program *p, int rank, const int *waits, int count)
             list.cooldown = list.count;
         for (; next < count && waits[2 * next] == i; next++) {
             Action a = old->at[waits[2 * next + 1]];
-            a.kind = a.kind == ACT_SEND_F ? ACT_WAIT_F : ACT_WAIT_B;
+            a.kind = is_back(a.kind) ? ACT_WAIT_B : ACT_WAIT_F;
             push_action(p, &list, a);
         }
         moved[i] = list.count;
@@ -302,16 +300,21 @@ static void add_waits(const Placer *l)
     size_t entries = (size_t)list->count + 1;
     int *due = arena_take(p->arena, sizeof *due * entries);
     int *waits = arena_take(p->arena, sizeof *waits * 2 * entries), count = 0;
+    bool *ended = arena_take(p->arena, sizeof *ended * (size_t)p->ranks);
     for (int i = 0; i < list->count; i++) {
         Action a = list->at[i];
-        BlockKind kind = a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX;
-        if (a.kind == ACT_SEND_F || a.kind == ACT_SEND_B)
+        BlockKind kind = is_back(a.kind) ? BLOCK_DX : BLOCK_Y;
+        if (is_send(a.kind))
             due[i] = reused_at(
                 l, &p->blocks[find_block_of(p, kind, a.chunk, a.micro)]);
     }
-    for (int peer = 0; peer < p->ranks; peer++)
-        if (peer != l->rank)
-            queue_waits(p, l->rank, peer, due, waits, &count);
+    for (int i = list->count; i-- > 0;) {
+        int peer = list->at[i].peer;
+        if (!is_send(list->at[i].kind) || ended[peer])
+            continue;
+        ended[peer] = true;
+        wire_waits(p, l->rank, node_at(p, l->rank, i), due, waits, &count);
+    }
     qsort(waits, (size_t)count, 2 * sizeof *waits, by_entry);
     insert_waits(p, l->rank, waits, count);
 }

@@ -1,95 +1,28 @@
 /* prove.c: actions -> exactly once, matched, acyclic; times by longest path.
  *
- * Reads: lists, chunks, ties, set. Writes: cost, times, linear, makespan.
- * Guarantees: with queues that are first in first out and have no tags, sends
- * that wait for nobody until a WAIT says so, and receives that block, every
- * rank runs to its end, whatever the delays; every micro-batch passes every
- * chunk once, in data order; in which order gradients are added is known.
+ * Reads: lists, chunks, ties, set. Writes: cost, nodes, node_of, messages,
+ * carried, linear, makespan, sums. Guarantees: with queues that are first in
+ * first out and have no tags, sends that wait for nobody until a WAIT says so,
+ * and receives that block, every rank runs to its end, whatever the delays;
+ * every micro-batch passes every chunk once, in data order; in which order
+ * gradients are added is known.
  *
  * It believes nothing that `communicate` intended: it matches by position alone
- * and looks only at the lists. The last check runs all lists against each
- * other, always the entry that can start first. Each entry that runs is one
- * more of a linear order of the whole graph; if none can run, ranks wait for
- * one another in a circle, and the circle is printed. */
-#include "compile.h"
+ * and looks only at the lists. What an entry needs is found here, by hand, and
+ * kept in the nodes for everybody else. The last check runs all lists against
+ * each other, prove_run.c. */
+#include "prove.h"
 
 #include <string.h>
 
-typedef struct Queue {  // from one rank to another
-    Place *sends, *receives;
-    int send_count, receive_count;
-    int sent, posted;      // by the run so far
-    int taken;             // messages whose two ends have met
-    double *start, *took;  // [message] when it left; when it was taken
-    double *ready;         // [message] when the receiver was ready for it
-} Queue;
-
-typedef struct Prover {
-    Program *p;
-    int microbatches;
-    unsigned short *done;  // [cell] what its rank has done
-    bool posts;            // receives do not block; TAKEs do
-    Queue *queues;         // [from * ranks + to]
-    int *ordinal[2];       // [cell] place in its queue of SEND_F, of SEND_B
-    int *expected[2];      // [cell] the same of RECV_F, of RECV_B
-    int *next;             // [rank] the entry that runs next
-    double *clock;         // [rank] end of its last compute
-    double *arrival[2];    // [micro * chunks + chunk] of x, of dy
-    bool *parked;          // [rank] waits for another rank
-    int *arrived;          // [tie, then step] ranks at the collective
-    int *heap;             // ranks, ordered by key
-    double *key;           // [rank]
-    int heap_count;
-} Prover;
-
-static bool is_send(ActionKind kind)
+static bool wrong(Prover *prover, int node, const char *why)
 {
-    return kind == ACT_SEND_F || kind == ACT_SEND_B;
-}
-
-static bool is_receive(ActionKind kind)
-{
-    return kind == ACT_RECV_F || kind == ACT_RECV_B;
-}
-
-static bool is_wait(ActionKind kind)
-{
-    return kind == ACT_WAIT_F || kind == ACT_WAIT_B;
-}
-
-static bool is_take(ActionKind kind)
-{
-    return kind == ACT_TAKE_F || kind == ACT_TAKE_B;
-}
-
-static bool is_compute(ActionKind kind)
-{
-    return kind <= ACT_W;
-}
-
-static bool is_back(ActionKind kind)  // does a message carry a gradient
-{
-    return kind == ACT_SEND_B || kind == ACT_RECV_B || kind == ACT_WAIT_B ||
-           kind == ACT_TAKE_B;
-}
-
-static Action at(const Prover *v, int rank, int index)
-{
-    return v->p->lists[rank].at[index];
-}
-
-static size_t cell(const Prover *v, int chunk, int micro)
-{
-    return cell_of(v->p, chunk, micro);
-}
-
-static bool wrong(Prover *v, int rank, int index, const char *why)
-{
-    Program *p = v->p;
-    Origin from = origin_in_lists(p, rank, index);
+    Program *p = prover->p;
+    Place at = place_of(p, node);
+    Origin from = origin_in_lists(p, at.rank, at.index);
     const char *what = text_format(
-        p->arena, "rank %d, action %d: %s%s: %s", rank, index,
-        action_text(p, at(v, rank, index)), from.text, why);
+        p->arena, "rank %d, action %d: %s%s: %s", at.rank, at.index,
+        action_text(p, action_of(p, node)), from.text, why);
     if (from.at.source >= 0)
         error_at(p, from.at, "%s", what);
     else
@@ -99,35 +32,22 @@ static bool wrong(Prover *v, int rank, int index, const char *why)
 
 /* ---- each list by itself: every action once, on its rank, after what it needs ---- */
 
-enum {
-    DONE_F = 1,
-    DONE_B = 2,
-    DONE_I = 4,
-    DONE_W = 8,
-    HAS_X = 16,
-    HAS_DY = 32,
-    SENT_F = 64,
-    SENT_B = 128,
-    POSTED_F = 256,
-    POSTED_B = 512
-};
-
-static bool in_bounds(Prover *v, int rank, int index)
+static bool in_bounds(Prover *prover, int rank, int node)
 {
-    Program *p = v->p;
-    Action a = at(v, rank, index);
+    Program *p = prover->p;
+    Action a = action_of(p, node);
     if (a.kind == ACT_STEP)
         return true;
     if (a.kind == ACT_REDUCE)
         return (a.micro >= 0 && a.micro < p->tie_count) ||
-               wrong(v, rank, index, "no such tied parameter");
+               wrong(prover, node, "no such tied parameter");
     if (a.chunk < 0 || a.chunk >= p->chunk_count ||
         p->chunks[a.chunk].rank != rank)
-        return wrong(v, rank, index, "this rank does not own the chunk");
-    if (a.micro < 0 || a.micro >= v->microbatches)
-        return wrong(v, rank, index, "there is no such micro-batch");
+        return wrong(prover, node, "this rank does not own the chunk");
+    if (a.micro < 0 || a.micro >= p->microbatches)
+        return wrong(prover, node, "there is no such micro-batch");
     if (!goes_through(p, a.chunk, a.micro))
-        return wrong(v, rank, index,
+        return wrong(prover, node,
                      "this micro-batch passes the other copy of the model");
     return true;
 }
@@ -135,8 +55,8 @@ static bool in_bounds(Prover *v, int rank, int index)
 /* The chunk at the other end of a boundary; -1 when nothing crosses it. */
 static int neighbour(const Program *p, Action a)
 {
-    bool forth = a.kind == ACT_SEND_F || a.kind == ACT_WAIT_F ||
-                 a.kind == ACT_RECV_B || a.kind == ACT_TAKE_B;
+    bool out = is_send(a.kind) || is_wait(a.kind);
+    bool forth = out != is_back(a.kind);
     int other = forth ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous;
     if (other < 0 || p->chunks[other].rank == p->chunks[a.chunk].rank)
         return -1;
@@ -144,115 +64,146 @@ static int neighbour(const Program *p, Action a)
     return is_back(a.kind) && p->chunks[gradient].dx < 0 ? -1 : other;
 }
 
-static bool right_peer(Prover *v, int rank, int index)
+static bool right_peer(Prover *prover, int node)
 {
-    Action a = at(v, rank, index);
-    int other = neighbour(v->p, a);
+    const Program *p = prover->p;
+    Action a = action_of(p, node);
+    int other = neighbour(p, a);
     if (other < 0)
-        return wrong(v, rank, index, "no message crosses this boundary");
-    if (a.peer != v->p->chunks[other].rank)
-        return wrong(v, rank, index,
+        return wrong(prover, node, "no message crosses this boundary");
+    if (a.peer != p->chunks[other].rank)
+        return wrong(prover, node,
                      "the peer does not own the neighbouring chunk");
     return true;
 }
 
-static bool once(Prover *v, int rank, int index, unsigned short *done, int bit,
-                 int needs, const char *missing)
+/* Notes that the action stands here. */
+static bool once(Prover *prover, int node)
 {
-    if (*done & bit)
-        return wrong(v, rank, index, "a second time");
-    if ((*done & needs) != needs)
-        return wrong(v, rank, index, missing);
-    *done = (unsigned short)(*done | bit);
+    Program *p = prover->p;
+    Action a = action_of(p, node);
+    size_t cells = cell_of(p, 0, p->microbatches);
+    if (find_node(p, a.kind, a.chunk, a.micro) >= 0)
+        return wrong(prover, node, "a second time");
+    if (!p->node_of[a.kind]) {
+        p->node_of[a.kind] = arena_take(p->arena, sizeof(int) * cells);
+        memset(p->node_of[a.kind], -1, sizeof(int) * cells);
+    }
+    p->node_of[a.kind][cell_of(p, a.chunk, a.micro)] = node;
     return true;
 }
 
-/* Does chunk c need a message for its x, its dy; or does it come from this
- * rank's own memory, or from nowhere. */
-static int needs_x(const Program *p, const unsigned short *done,
-                   const Prover *v, Action a)
+/* What brings an action its x or dy: a message, or the neighbouring chunk's
+ * action on this rank. Sets `needed` when there has to be one; a gradient comes
+ * only from a chunk that has one. */
+static int giver(const Prover *prover, Action a, bool *needed)
 {
-    int from = p->chunks[a.chunk].previous;
-    if (from < 0)
-        return 0;
-    if (p->chunks[from].rank != p->chunks[a.chunk].rank)
-        return HAS_X;
-    return done[cell(v, from, a.micro)] & DONE_F ? 0 : HAS_X;
+    const Program *p = prover->p;
+    const Chunk *chunk = &p->chunks[a.chunk];
+    bool back = is_back(a.kind);
+    int from = back ? chunk->next : chunk->previous;
+    *needed = from >= 0 && !(back && p->chunks[from].dx < 0);
+    if (!*needed)
+        return -1;
+    if (p->chunks[from].rank != chunk->rank)
+        return find_node(p,
+                         prover->posts ? (back ? ACT_TAKE_B : ACT_TAKE_F)
+                                       : (back ? ACT_RECV_B : ACT_RECV_F),
+                         a.chunk, a.micro);
+    return back ? find_backward(p, from, a.micro)
+                : find_node(p, ACT_F, from, a.micro);
 }
 
-static int needs_dy(const Program *p, const unsigned short *done,
-                    const Prover *v, Action a)
+static bool is_fed(Prover *prover, int node, const char *missing)
 {
-    int from = p->chunks[a.chunk].next;
-    if (from < 0 || p->chunks[from].dx < 0)
-        return 0;
-    if (p->chunks[from].rank != p->chunks[a.chunk].rank)
-        return HAS_DY;
-    return done[cell(v, from, a.micro)] & (DONE_B | DONE_I) ? 0 : HAS_DY;
+    Program *p = prover->p;
+    bool needed;
+    int from = giver(prover, action_of(p, node), &needed);
+    if (needed && from < 0)
+        return wrong(prover, node, missing);
+    p->nodes[node].data = from;
+    return once(prover, node);
 }
 
-static bool compute_once(Prover *v, int rank, int index, unsigned short *done)
+static bool backward_once(Prover *prover, int node)
 {
-    Action a = at(v, rank, index);
-    unsigned short *own = &done[cell(v, a.chunk, a.micro)];
-    switch (a.kind) {
-    case ACT_F:
-        return once(v, rank, index, own, DONE_F, needs_x(v->p, done, v, a),
-                    "before its input is there");
-    case ACT_W:
-        return once(v, rank, index, own, DONE_W, DONE_I,
-                    *own & DONE_B ? "its whole backward has done that already"
-                                  : "before the backward for the input");
-    default:
-        if (*own & (DONE_B | DONE_I))
-            return wrong(v, rank, index, "a second backward");
-        if (!(*own & DONE_F))
-            return wrong(v, rank, index, "before its forward");
-        return once(v, rank, index, own, a.kind == ACT_B ? DONE_B : DONE_I,
-                    needs_dy(v->p, done, v, a), "before its gradient is there");
-    }
-}
-
-static bool message_once(Prover *v, int rank, int index, unsigned short *done)
-{
-    Action a = at(v, rank, index);
-    unsigned short *own = &done[cell(v, a.chunk, a.micro)];
-    if (!right_peer(v, rank, index))
+    Program *p = prover->p;
+    Action a = action_of(p, node);
+    int forward = find_node(p, ACT_F, a.chunk, a.micro);
+    if (find_backward(p, a.chunk, a.micro) >= 0)
+        return wrong(prover, node, "a second backward");
+    if (forward < 0)
+        return wrong(prover, node, "before its forward");
+    if (!is_fed(prover, node, "before its gradient is there"))
         return false;
-    switch (a.kind) {
-    case ACT_RECV_F:
-        return once(v, rank, index, own, v->posts ? POSTED_F : HAS_X, 0, "");
-    case ACT_RECV_B:
-        return once(v, rank, index, own, v->posts ? POSTED_B : HAS_DY, 0, "");
-    case ACT_TAKE_F:
-        return once(v, rank, index, own, HAS_X, POSTED_F, "before its receive");
-    case ACT_TAKE_B:
-        return once(v, rank, index, own, HAS_DY, POSTED_B,
-                    "before its receive");
-    case ACT_SEND_F:
-        return once(v, rank, index, own, SENT_F, DONE_F,
-                    "before it is computed");
-    case ACT_SEND_B:
-        if (!(*own & (DONE_B | DONE_I)))
-            return wrong(v, rank, index, "before it is computed");
-        return once(v, rank, index, own, SENT_B, 0, "");
-    default:
-        return (*own & (a.kind == ACT_WAIT_F ? SENT_F : SENT_B)) ||
-               wrong(v, rank, index, "before it is sent");
-    }
+    if (p->nodes[node].data < 0)  // the loss is its own
+        p->nodes[node].data = forward;
+    return true;
 }
 
-static bool all_done(Prover *v, int rank, const unsigned short *done)
+static bool compute_once(Prover *prover, int node)
 {
-    Program *p = v->p;
-    for (int m = 0; m < v->microbatches; m++) {
+    Program *p = prover->p;
+    Action a = action_of(p, node);
+    if (a.kind == ACT_F)
+        return is_fed(prover, node, "before its input is there");
+    if (a.kind != ACT_W)
+        return backward_once(prover, node);
+    int input = find_node(p, ACT_I, a.chunk, a.micro);
+    if (input < 0)
+        return wrong(prover, node,
+                     find_node(p, ACT_B, a.chunk, a.micro) >= 0
+                         ? "its whole backward has done that already"
+                         : "before the backward for the input");
+    p->nodes[node].data = input;
+    return once(prover, node);
+}
+
+/* What a SEND, a TAKE or a WAIT is about stands before it in the same list. */
+static bool message_once(Prover *prover, int node)
+{
+    Program *p = prover->p;
+    Action a = action_of(p, node);
+    bool back = is_back(a.kind);
+    if (!right_peer(prover, node))
+        return false;
+    if (is_receive(a.kind))
+        return once(prover, node);
+    if (is_wait(a.kind)) {
+        int sent = find_node(p, back ? ACT_SEND_B : ACT_SEND_F, a.chunk,
+                             a.micro);
+        p->nodes[node].data = sent;
+        return sent >= 0 || wrong(prover, node, "before it is sent");
+    }
+    if (is_take(a.kind)) {
+        int posted = find_node(p, back ? ACT_RECV_B : ACT_RECV_F, a.chunk,
+                               a.micro);
+        p->nodes[node].post = posted;
+        return posted >= 0 && prover->posts
+                   ? once(prover, node)
+                   : wrong(prover, node, "before its receive");
+    }
+    int maker = back ? find_backward(p, a.chunk, a.micro)
+                     : find_node(p, ACT_F, a.chunk, a.micro);
+    p->nodes[node].data = maker;
+    return maker >= 0 ? once(prover, node)
+                      : wrong(prover, node, "before it is computed");
+}
+
+static bool all_done(Prover *prover, int rank)
+{
+    Program *p = prover->p;
+    for (int m = 0; m < p->microbatches; m++) {
         for (int c = 0; c < p->chunk_count; c++) {
-            unsigned short d = done[cell(v, c, m)];
-            const char *missing = !(d & DONE_F)                   ? "F"
-                                  : !(d & (DONE_B | DONE_I))      ? "B"
-                                  : (d & DONE_I) && !(d & DONE_W) ? "W"
-                                                                  : NULL;
-            if (p->chunks[c].rank != rank || !missing || !goes_through(p, c, m))
+            if (p->chunks[c].rank != rank || !goes_through(p, c, m))
+                continue;
+            bool split = find_node(p, ACT_I, c, m) >= 0;
+            const char *missing =
+                find_node(p, ACT_F, c, m) < 0            ? "F"
+                : find_backward(p, c, m) < 0             ? "B"
+                : split && find_node(p, ACT_W, c, m) < 0 ? "W"
+                                                         : NULL;
+            if (!missing)
                 continue;
             error_plain(p, "rank %d never runs %d%s%d", rank, c, missing, m);
             return false;
@@ -261,113 +212,172 @@ static bool all_done(Prover *v, int rank, const unsigned short *done)
     return true;
 }
 
-static bool list_is_sound(Prover *v, int rank)
+static bool list_is_sound(Prover *prover, int rank)
 {
-    Program *p = v->p;
-    unsigned short *done = v->done;
+    Program *p = prover->p;
     bool collectives = false;
     for (int i = 0; i < p->lists[rank].count; i++) {
-        Action a = at(v, rank, i);
-        if (!in_bounds(v, rank, i))
+        int node = node_at(p, rank, i);
+        ActionKind kind = entry_at(prover, rank, i).kind;
+        if (!in_bounds(prover, rank, node))
             return false;
-        if (a.kind == ACT_REDUCE || a.kind == ACT_STEP) {
-            if (!collectives && !all_done(v, rank, done))
+        if (is_collective(kind)) {
+            if (!collectives && !all_done(prover, rank))
                 return false;
             collectives = true;
-        } else if (is_compute(a.kind) ? !compute_once(v, rank, i, done)
-                                      : !message_once(v, rank, i, done)) {
+        } else if (is_compute(kind) ? !compute_once(prover, node)
+                                    : !message_once(prover, node)) {
             return false;
         }
     }
-    return all_done(v, rank, done);
+    return all_done(prover, rank);
 }
 
 /* ---- all lists together: queues match by position ---- */
 
-static void add_place(Program *p, Place **places, int *count, Place place)
+static Wire *wire_of(const Prover *prover, int from, int to)
 {
-    *places = array_grow(p->arena, *places, *count, sizeof **places);
-    (*places)[(*count)++] = place;
+    return &prover->wires[from * prover->p->ranks + to];
 }
 
-static void collect_messages(Prover *v)
+/* The messages of a wire lie one behind another: count, then fill. */
+static void collect_sends(Prover *prover)
 {
-    Program *p = v->p;
+    Program *p = prover->p;
+    int wires = p->ranks * p->ranks;
+    for (int r = 0; r < p->ranks; r++)
+        for (int i = 0; i < p->lists[r].count; i++)
+            if (is_send(entry_at(prover, r, i).kind))
+                wire_of(prover, r, entry_at(prover, r, i).peer)->count++;
+    p->message_count = 0;
+    for (int w = 0; w < wires; w++) {
+        prover->wires[w].first = p->message_count;
+        p->message_count += prover->wires[w].count;
+        prover->wires[w].count = 0;
+    }
+    p->messages = arena_take(p->arena, sizeof *p->messages *
+                                           (size_t)(p->message_count + 1));
+    p->carried = arena_take(p->arena, sizeof *p->carried *
+                                          (size_t)(p->message_count + 1));
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->lists[r].count; i++) {
-            Action a = at(v, r, i);
-            if (is_send(a.kind)) {
-                Queue *q = &v->queues[r * p->ranks + a.peer];
-                v->ordinal[is_back(a.kind)][cell(v, a.chunk, a.micro)] =
-                    q->send_count;
-                add_place(p, &q->sends, &q->send_count, (Place){r, i});
-            } else if (is_receive(a.kind)) {
-                Queue *q = &v->queues[a.peer * p->ranks + r];
-                v->expected[is_back(a.kind)][cell(v, a.chunk, a.micro)] =
-                    q->receive_count;
-                add_place(p, &q->receives, &q->receive_count, (Place){r, i});
+            Action a = entry_at(prover, r, i);
+            if (!is_send(a.kind))
+                continue;
+            Wire *wire = wire_of(prover, r, a.peer);
+            int k = wire->count++, node = node_at(p, r, i);
+            p->messages[wire->first + k] = (Message){
+                .send = node,
+                .receive = -1,
+                .boundary = a.chunk + !is_back(a.kind),
+                .ordinal = k,
+                .adapter = -1};
+            p->message_index[node] = wire->first + k;
+            if (k > 0)
+                p->nodes[node].wire = p->messages[wire->first + k - 1].send;
+        }
+    }
+}
+
+static void collect_receives(Prover *prover)
+{
+    Program *p = prover->p;
+    for (int r = 0; r < p->ranks; r++) {
+        for (int i = 0; i < p->lists[r].count; i++) {
+            Action a = entry_at(prover, r, i);
+            if (!is_receive(a.kind))
+                continue;
+            Wire *wire = wire_of(prover, a.peer, r);
+            int k = wire->receives++, node = node_at(p, r, i);
+            if (k < wire->count) {
+                p->messages[wire->first + k].receive = node;
+                p->message_index[node] = wire->first + k;
+            } else if (k == wire->count) {
+                wire->extra = node;
             }
         }
     }
 }
 
-static bool queue_matches(Prover *v, Queue *q, int from, int to)
+static bool ends_match(Prover *prover, const Message *message)
 {
-    Program *p = v->p;
-    int both = q->send_count < q->receive_count ? q->send_count
-                                                : q->receive_count;
-    for (int k = 0; k < both; k++) {
-        Action s = at(v, from, q->sends[k].index),
-               r = at(v, to, q->receives[k].index);
-        bool back = s.kind == ACT_SEND_B;
-        if (back == (r.kind == ACT_RECV_B) && s.micro == r.micro &&
-            r.chunk == s.chunk + (back ? -1 : 1))
-            continue;
-        error_plain(p,
-                    "message %d from rank %d to rank %d: rank %d, action %d: "
-                    "%s meets rank %d, action %d: %s",
-                    k, from, to, from, q->sends[k].index, action_text(p, s), to,
-                    q->receives[k].index, action_text(p, r));
-        return false;
+    Program *p = prover->p;
+    Place from = place_of(p, message->send), to = place_of(p, message->receive);
+    Action sent = action_of(p, message->send),
+           received = action_of(p, message->receive);
+    bool back = is_back(sent.kind);
+    if (back == is_back(received.kind) && sent.micro == received.micro &&
+        received.chunk == sent.chunk + (back ? -1 : 1))
+        return true;
+    error_plain(p,
+                "message %d from rank %d to rank %d: rank %d, action %d: "
+                "%s meets rank %d, action %d: %s",
+                message->ordinal, from.rank, to.rank, from.rank, from.index,
+                action_text(p, sent), to.rank, to.index,
+                action_text(p, received));
+    return false;
+}
+
+static bool wire_matches(Prover *prover, const Wire *wire)
+{
+    const Message *messages = prover->p->messages + wire->first;
+    for (int k = 0; k < wire->count; k++) {
+        if (messages[k].receive < 0)
+            return wrong(prover, messages[k].send, "nobody receives it");
+        if (!ends_match(prover, &messages[k]))
+            return false;
     }
-    if (q->send_count > both)
-        return wrong(v, from, q->sends[both].index, "nobody receives it");
-    if (q->receive_count > both)
-        return wrong(v, to, q->receives[both].index, "nobody sends it");
-    q->start = arena_take(p->arena, sizeof(double) * (size_t)(both + 1));
-    q->took = arena_take(p->arena, sizeof(double) * (size_t)(both + 1));
-    q->ready = arena_take(p->arena, sizeof(double) * (size_t)(both + 1));
-    return true;
+    return wire->receives <= wire->count ||
+           wrong(prover, wire->extra, "nobody sends it");
+}
+
+/* The edges of messages: to the other end, and to what lets it go on. */
+static void join_ends(Prover *prover)
+{
+    Program *p = prover->p;
+    for (int i = 0; i < p->message_count; i++) {
+        const Message *message = &p->messages[i];
+        p->nodes[message->receive].data = message->send;
+        if (prover->posts)
+            p->nodes[message->send].post = message->receive;
+    }
+    for (int node = 0; node < p->first_node[p->ranks]; node++) {
+        Node *own = &p->nodes[node];
+        ActionKind kind = action_of(p, node).kind;
+        if (is_take(kind))
+            own->data = message_of(p, own->post)->send;
+        else if (is_wait(kind) && !prover->posts)
+            own->freed = message_of(p, own->data)->receive;
+    }
 }
 
 /* Collectives meet in the order in which they stand: it must be one order. */
-static bool collectives_match(Prover *v)
+static bool collectives_match(Prover *prover)
 {
-    Program *p = v->p;
+    Program *p = prover->p;
     for (int r = 0; r < p->ranks; r++) {
         int last = -1, steps = 0;
         for (int i = 0; i < p->lists[r].count; i++) {
-            Action a = at(v, r, i);
+            Action a = entry_at(prover, r, i);
             if (a.kind == ACT_REDUCE && (a.micro <= last || steps))
-                return wrong(v, r, i, "not in the order of the other ranks");
+                return wrong(prover, node_at(p, r, i),
+                             "not in the order of the other ranks");
             if (a.kind == ACT_REDUCE)
-                v->arrived[last = a.micro]--;
+                prover->arrived[last = a.micro]--;
             steps += a.kind == ACT_STEP;
         }
         if (steps != 1) {
             error_plain(p, "rank %d has %d STEPs, not one", r, steps);
             return false;
         }
-        v->arrived[p->tie_count]--;
+        prover->arrived[p->tie_count]--;
     }
     return true;
 }
 
-/* Whether every owner of a tied parameter comes; counts below are minus the
- * number of ranks that came. */
-static bool owners_come(Prover *v)
+static bool owners_come(Prover *prover)
 {
-    Program *p = v->p;
+    Program *p = prover->p;
     for (int t = 0; t < p->tie_count; t++) {
         for (int u = 0; u < p->ties[t].use_count; u++) {
             int c = chunk_of_layer(p, p->parameters[p->ties[t].uses[u]].layer);
@@ -386,364 +396,59 @@ static bool owners_come(Prover *v)
     return true;
 }
 
-/* ---- the run: a linear order, or a circle ---- */
-
-static bool before(const Prover *v, int a, int b)
-{
-    return v->key[a] < v->key[b] || (v->key[a] == v->key[b] && a < b);
-}
-
-static void heap_push(Prover *v, int rank, double key)
-{
-    int i = v->heap_count++;
-    v->key[rank] = key;
-    for (; i > 0 && before(v, rank, v->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        v->heap[i] = v->heap[(i - 1) / 2];
-    v->heap[i] = rank;
-}
-
-static int heap_pop(Prover *v)
-{
-    int top = v->heap[0], moved = v->heap[--v->heap_count], i = 0;
-    for (int child = 1; child < v->heap_count; child = 2 * i + 1) {
-        if (child + 1 < v->heap_count &&
-            before(v, v->heap[child + 1], v->heap[child]))
-            child++;
-        if (!before(v, v->heap[child], moved))
-            break;
-        v->heap[i] = v->heap[child];
-        i = child;
-    }
-    v->heap[i] = moved;
-    return top;
-}
-
-/* The boundary before chunk c: what crosses it, either way, takes the same
- * time. */
-static double message_time(const Prover *v, Action a)
-{
-    bool above = a.kind == ACT_SEND_F || a.kind == ACT_RECV_B ||
-                 a.kind == ACT_WAIT_F;
-    return v->p->cost.message[a.chunk + (above ? 1 : 0)];
-}
-
-static double compute_start(const Prover *v, int rank, Action a)
-{
-    double start = v->clock[rank];
-    size_t own = cell(v, a.chunk, a.micro);
-    bool back = a.kind == ACT_B || a.kind == ACT_I;
-    if (a.kind != ACT_W && v->arrival[back][own] > start)
-        start = v->arrival[back][own];
-    return start;
-}
-
-static Queue *queue_of(const Prover *v, int rank, Action a)
-{
-    int ranks = v->p->ranks;
-    return is_receive(a.kind) || is_take(a.kind)
-               ? &v->queues[a.peer * ranks + rank]
-               : &v->queues[rank * ranks + a.peer];
-}
-
-/* Place in its queue of the message that a WAIT or a TAKE is about. */
-static int ordinal_of(const Prover *v, Action a)
-{
-    int *const *places = is_take(a.kind) ? v->expected : v->ordinal;
-    return places[is_back(a.kind)][cell(v, a.chunk, a.micro)];
-}
-
-/* Can this entry run now; raises `key` to the time at which it can. */
-static bool is_ready(Prover *v, int rank, Action a, double *key)
-{
-    if (is_compute(a.kind)) {
-        *key = compute_start(v, rank, a);
-        return true;
-    }
-    if (a.kind == ACT_REDUCE || a.kind == ACT_STEP) {
-        int which = a.kind == ACT_STEP ? v->p->tie_count : a.micro;
-        return ++v->arrived[which] == 0;
-    }
-    if (is_send(a.kind) || (is_receive(a.kind) && v->posts))
-        return true;
-    Queue *q = queue_of(v, rank, a);
-    double when = 0;
-    if (is_receive(a.kind)) {
-        if (q->posted == q->sent)
-            return false;
-        when = q->start[q->posted] + message_time(v, a);
-    } else {
-        if (q->taken <= ordinal_of(v, a))
-            return false;
-        when = q->took[ordinal_of(v, a)];
-    }
-    *key = when > *key ? when : *key;
-    return true;
-}
-
-/* Puts the rank's next entry where it belongs: among those that can start, or
- * aside. */
-static void offer(Prover *v, int rank)
-{
-    if (v->next[rank] == v->p->lists[rank].count)
-        return;
-    double key = v->clock[rank];
-    v->parked[rank] = !is_ready(v, rank, at(v, rank, v->next[rank]), &key);
-    if (!v->parked[rank])
-        heap_push(v, rank, key);
-}
-
-static void wake(Prover *v, int rank)
-{
-    if (!v->parked[rank])
-        return;
-    Action a = at(v, rank, v->next[rank]);
-    if (is_receive(a.kind) || is_wait(a.kind) || is_take(a.kind))
-        offer(v, rank);
-}
-
-/* The last rank to come has released a collective: all that stand at it go on,
- * at the latest clock. */
-static void release_collective(Prover *v, int rank, Action a)
-{
-    Program *p = v->p;
-    double latest = v->clock[rank];
-    for (int pass = 0; pass < 2; pass++) {
-        for (int r = 0; r < p->ranks; r++) {
-            if (r == rank || !v->parked[r])
-                continue;
-            Action other = at(v, r, v->next[r]);
-            if (other.kind != a.kind || other.micro != a.micro)
-                continue;
-            if (pass == 0) {
-                latest = v->clock[r] > latest ? v->clock[r] : latest;
-            } else {
-                v->clock[r] = latest;
-                v->parked[r] = false;
-                heap_push(v, r, latest);
-            }
-        }
-    }
-    v->clock[rank] = latest;
-    v->arrived[a.kind == ACT_STEP ? p->tie_count : a.micro] =
-        1;  // released: nobody else may release it
-}
-
-static double run_compute(Prover *v, int rank, Action a)
-{
-    Program *p = v->p;
-    double start = compute_start(v, rank, a),
-           end = start + p->cost.compute[a.kind][a.chunk];
-    v->clock[rank] = end;
-    const Chunk *chunk = &p->chunks[a.chunk];
-    if (a.kind == ACT_F && chunk->next >= 0)  // a RECV overwrites it
-        v->arrival[0][cell(v, chunk->next, a.micro)] = end;
-    if ((a.kind == ACT_B || a.kind == ACT_I) && chunk->previous >= 0)
-        v->arrival[1][cell(v, chunk->previous, a.micro)] = end;
-    if (end > p->makespan)
-        p->makespan = end;
-    return start;
-}
-
-/* Both ends of the queue's oldest open messages are there: they travel. Where
- * receives are posted a message leaves when both are; where they block, the
- * receiver stands ready when it can no longer be without the message, and the
- * cost model lets it travel as soon as it is sent. */
-static void meet(Prover *v, Queue *q)
-{
-    Program *p = v->p;
-    for (; q->taken < q->sent && q->taken < q->posted; q->taken++) {
-        int k = q->taken;
-        Place s = q->sends[k], r = q->receives[k];
-        Action a = at(v, r.rank, r.index);
-        double left = q->start[k];
-        if (v->posts && q->ready[k] > left)
-            left = q->ready[k];
-        p->times[r.rank].start[r.index] = left;
-        p->times[r.rank].end[r.index] = left + message_time(v, a);
-        v->arrival[is_back(a.kind)][cell(v, a.chunk, a.micro)] = left +
-                                                                 message_time(
-                                                                     v, a);
-        q->took[k] = v->posts ? left + message_time(v, a) : q->ready[k];
-        p->times[s.rank].release[s.index] = v->next[s.rank];
-    }
-}
-
-static void run_message(Prover *v, int rank, Action a, Times *times, int index)
-{
-    Queue *q = queue_of(v, rank, a);
-    if (is_send(a.kind)) {
-        q->start[q->sent++] = v->clock[rank];
-        times->end[index] = v->clock[rank] + message_time(v, a);
-    } else {
-        q->ready[q->posted++] = v->key[rank];
-    }
-    meet(v, q);
-    wake(v, a.peer);
-}
-
-static void run_entry(Prover *v, int rank)
-{
-    Program *p = v->p;
-    int index = v->next[rank]++;
-    Action a = at(v, rank, index);
-    Times *times = &p->times[rank];
-    times->start[index] = times->end[index] = v->clock[rank];
-    if (is_compute(a.kind)) {
-        times->start[index] = run_compute(v, rank, a);
-        times->end[index] = v->clock[rank];
-    } else if (is_send(a.kind) || is_receive(a.kind)) {
-        run_message(v, rank, a, times, index);
-    } else if (is_wait(a.kind) || is_take(a.kind)) {
-        v->clock[rank] = times->end[index] = v->key[rank];
-    } else if (v->arrived[a.kind == ACT_STEP ? p->tie_count : a.micro] == 0) {
-        release_collective(v, rank, a);
-        times->start[index] = times->end[index] = v->clock[rank];
-    }
-    p->linear = array_grow(p->arena, p->linear, p->linear_count,
-                           sizeof *p->linear);
-    p->linear[p->linear_count++] = (Place){rank, index};
-    offer(v, rank);
-}
-
-/* The rank that a parked one waits for: the peer, or for a collective the first
- * that has not come. */
-static int waits_for(const Prover *v, int rank)
-{
-    Action a = at(v, rank, v->next[rank]);
-    if (a.kind != ACT_REDUCE && a.kind != ACT_STEP)
-        return a.peer;
-    for (int r = 0; r < v->p->ranks; r++) {
-        Action other = v->next[r] < v->p->lists[r].count
-                           ? at(v, r, v->next[r])
-                           : (Action){ACT_STEP, -1, -1, -1, 0};
-        if (r != rank && v->parked[r] &&
-            (other.kind != a.kind || other.micro != a.micro))
-            return r;
-    }
-    return rank;
-}
-
-static const char *missing_message(Prover *v, int rank)
-{
-    Program *p = v->p;
-    Action a = at(v, rank, v->next[rank]);
-    if (a.kind == ACT_REDUCE || a.kind == ACT_STEP)
-        return action_text(p, a);
-    Queue *q = queue_of(v, rank, a);
-    Place other = is_receive(a.kind) ? q->sends[q->posted]
-                  : is_take(a.kind)  ? q->sends[ordinal_of(v, a)]
-                                     : q->receives[ordinal_of(v, a)];
-    return text_format(p->arena, "%s, action %d%s",
-                       action_text(p, at(v, other.rank, other.index)),
-                       other.index,
-                       origin_in_lists(p, other.rank, other.index).text);
-}
-
-/* What the rank would do next if its message came: the compute that a person
- * thinks of. */
-static const char *next_compute(Prover *v, int rank)
-{
-    for (int i = v->next[rank]; i < v->p->lists[rank].count; i++)
-        if (is_compute(at(v, rank, i).kind))
-            return text_format(v->p->arena, "%s%s",
-                               action_text(v->p, at(v, rank, i)),
-                               origin_in_lists(v->p, rank, i).text);
-    return "the end of the step";
-}
-
-static bool print_circle(Prover *v)
-{
-    Program *p = v->p;
-    int rank = 0;
-    while (!v->parked[rank])
-        rank++;
-    for (int i = 0; i < p->ranks;
-         i++)  // after that many steps we are on the circle
-        rank = waits_for(v, rank);
-    if (p->set.schedule_at.source >= 0)
-        error_at(p, p->set.schedule_at, "this schedule would wait for itself");
-    else
-        error_plain(p, "the schedule would wait for itself");
-    int first = rank;
-    do {
-        int other = waits_for(v, rank);
-        fprintf(p->diagnostics,
-                "    rank %d cannot run %s: action %d, %s, waits for rank %d's "
-                "%s\n",
-                rank, next_compute(v, rank), v->next[rank],
-                action_text(p, at(v, rank, v->next[rank])), other,
-                missing_message(v, rank));
-        rank = other;
-    } while (rank != first);
-    help(p,
-         "these orders contradict each other; change %s, or choose another "
-         "schedule",
-         p->cells || p->set.schedule->block ? "them"
-                                            : "the schedule's options");
-    return false;
-}
-
-static bool runs_to_the_end(Prover *v)
-{
-    Program *p = v->p;
-    int total = 0;
-    for (int r = 0; r < p->ranks; r++) {
-        total += p->lists[r].count;
-        offer(v, r);
-    }
-    while (v->heap_count)
-        run_entry(v, heap_pop(v));
-    return p->linear_count == total || print_circle(v);
-}
-
 /* ---- the pass ---- */
+
+static void open_graph(Program *p)
+{
+    size_t ranks = (size_t)p->ranks;
+    p->first_node = arena_take(p->arena, sizeof(int) * (ranks + 1));
+    for (int r = 0; r < p->ranks; r++)
+        p->first_node[r + 1] = p->first_node[r] + p->lists[r].count;
+    size_t nodes = (size_t)p->first_node[ranks];
+    p->nodes = arena_take(p->arena, sizeof *p->nodes * (nodes + 1));
+    p->linear = arena_take(p->arena, sizeof *p->linear * (nodes + 1));
+    p->message_index = arena_take(p->arena, sizeof(int) * (nodes + 1));
+    memset(p->message_index, -1, sizeof(int) * (nodes + 1));
+    for (size_t i = 0; i < nodes; i++)
+        p->nodes[i] = (Node){-1, -1, -1, -1, 0, 0};
+    memset(p->node_of, 0, sizeof p->node_of);
+    p->linear_count = 0;
+    p->makespan = 0;
+}
 
 static Prover start_proof(Program *p)
 {
-    size_t ranks = (size_t)p->ranks,
-           cells = (size_t)p->microbatches * (size_t)p->chunk_count;
-    Prover v = {.p = p,
-                .microbatches = p->microbatches,
-                .posts = p->target == TARGET_CUDA};
-    v.done = arena_take(p->arena, sizeof *v.done * cells);
-    v.queues = arena_take(p->arena, sizeof *v.queues * ranks * ranks);
-    v.next = arena_take(p->arena, sizeof *v.next * ranks);
-    v.clock = arena_take(p->arena, sizeof *v.clock * ranks);
-    v.parked = arena_take(p->arena, sizeof *v.parked * ranks);
-    v.arrived = arena_take(p->arena,
-                           sizeof *v.arrived * (size_t)(p->tie_count + 1));
-    v.heap = arena_take(p->arena, sizeof *v.heap * ranks);
-    v.key = arena_take(p->arena, sizeof *v.key * ranks);
-    for (int back = 0; back < 2; back++) {
-        v.ordinal[back] = arena_take(p->arena, sizeof(int) * cells);
-        v.expected[back] = arena_take(p->arena, sizeof(int) * cells);
-        v.arrival[back] = arena_take(p->arena, sizeof(double) * cells);
-    }
-    p->times = arena_take(p->arena, sizeof *p->times * ranks);
-    for (size_t r = 0; r < ranks; r++) {
-        size_t count = (size_t)p->lists[r].count;
-        p->times[r] = (Times){arena_take(p->arena, sizeof(double) * count),
-                              arena_take(p->arena, sizeof(double) * count),
-                              arena_take(p->arena, sizeof(int) * count)};
-    }
-    p->linear = NULL;
-    p->linear_count = 0;
-    p->makespan = 0;
-    return v;
+    size_t ranks = (size_t)p->ranks, wires = ranks * ranks,
+           queues = ranks + (p->set.adapter_shared ? wires : 0);
+    Prover prover = {.p = p, .posts = p->target == TARGET_CUDA};
+    open_graph(p);
+    prover.wires = arena_take(p->arena, sizeof *prover.wires * wires);
+    prover.next = arena_take(p->arena, sizeof *prover.next * ranks);
+    prover.clock = arena_take(p->arena, sizeof *prover.clock * ranks);
+    prover.parked = arena_take(p->arena, sizeof *prover.parked * ranks);
+    prover.arrived = arena_take(p->arena, sizeof *prover.arrived *
+                                              (size_t)(p->tie_count + 1));
+    prover.heap = arena_take(p->arena, sizeof *prover.heap * queues);
+    prover.key = arena_take(p->arena, sizeof *prover.key * queues);
+    prover.adapter = arena_take(p->arena, sizeof *prover.adapter * ranks);
+    memset(prover.adapter, -1, sizeof *prover.adapter * ranks);
+    return prover;
 }
 
 bool prove(Program *p)
 {
     choose_cost(p);
-    Prover v = start_proof(p);
+    Prover prover = start_proof(p);
     for (int r = 0; r < p->ranks; r++)
-        if (!list_is_sound(&v, r))
+        if (!list_is_sound(&prover, r))
             return false;
     prove_sums(p);
-    collect_messages(&v);
-    for (int from = 0; from < p->ranks; from++)
-        for (int to = 0; to < p->ranks; to++)
-            if (!queue_matches(&v, &v.queues[from * p->ranks + to], from, to))
-                return false;
-    return collectives_match(&v) && owners_come(&v) && runs_to_the_end(&v);
+    collect_sends(&prover);
+    collect_receives(&prover);
+    for (int w = 0; w < p->ranks * p->ranks; w++)
+        if (!wire_matches(&prover, &prover.wires[w]))
+            return false;
+    join_ends(&prover);
+    return collectives_match(&prover) && owners_come(&prover) &&
+           runs_to_the_end(&prover);
 }

@@ -7,6 +7,7 @@
  * It prints what `lower` decided, for a person who wants to see the timeline in
  * it. */
 #include "rank_program.h"
+#include "show/show.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static void print_header(Program *p, FILE *out, int rank)
     if (p->emulate)
         fprintf(out, " * An emulation: kernels sleep as long as the plan says, "
                      "the arena is not used.\n *\n");
-    timeline(p, out, " * ", rank, false, 4);
+    timeline(p, out, &(Timeline){" * ", rank, false, 4, 0});
     fprintf(out, " */\n#include \"pp.h\"\n\n");
 }
 

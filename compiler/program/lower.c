@@ -293,7 +293,6 @@ static void emulated_rank(Lowerer *w)
     for (int c = 0; c < w->p->chunk_count; c++)
         if (w->p->chunks[c].rank == w->rank)
             chunk_bodies(w, c);
-    number_all_messages(w);
     phase_bodies(w);
     name_emulated(w, has_link(w, 's'), has_link(w, 'r'));
     w->out->block_constants = w->out->constant_count;
@@ -338,7 +337,6 @@ static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
         name_chunk(&w, c, scratch->offset);
         chunk_bodies(&w, c);
     }
-    number_all_messages(&w);
     phase_bodies(&w);
     reduce_body(&w);
     update_body(&w);

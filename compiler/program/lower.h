@@ -7,6 +7,7 @@
 #ifndef LOWER_H
 #define LOWER_H
 
+#include "plan/nodes.h"
 #include "rank_program.h"
 
 typedef struct Lowerer {
@@ -23,7 +24,6 @@ typedef struct Lowerer {
         *master;  // [parameter] float32 values, where kernels read others
     int *slots;   // see slot_constant
     const int *ahead;  // [rank] entries of its list before pp_settle; or NULL
-    int *sent, *received;  // [cell] ordinals of SEND_F, RECV_F, then of _B
 } Lowerer;
 
 /* ---- lower.c ---- */
@@ -50,7 +50,6 @@ void name_emulated(Lowerer *w, bool sends, bool receives);
 
 /* ---- lower_step.c ---- */
 
-void number_all_messages(Lowerer *w);
 void phase_bodies(Lowerer *w);
 void reduce_body(Lowerer *w);
 void update_body(Lowerer *w);

@@ -17,57 +17,35 @@
 
 /* ---- how far ---- */
 
-typedef struct Ahead {
-    const Program *p;
-    int *entries;       // [rank] that run ahead
-    int *sent, *taken;  // [from][to] messages of these entries
-    int *ordinal;       // [rank, chunk and micro-batch] of the sends, F then B
-} Ahead;
-
-static int *ordinal_of(const Ahead *h, Action a)
+static bool has_run(const Program *p, const int *entries, int node)
 {
-    const Program *p = h->p;
-    size_t cells = (size_t)p->chunk_count * (size_t)p->microbatches;
-    bool back = a.kind == ACT_SEND_B || a.kind == ACT_WAIT_B;
-    return &h->ordinal[(back ? cells : 0) + cell_of(p, a.chunk, a.micro)];
+    Place at = place_of(p, node);
+    return at.index < entries[at.rank];
 }
 
 /* Can a rank do this while nobody has begun a backward. */
-static bool runs_ahead(Ahead *h, int rank, Action a)
+static bool runs_ahead(const Program *p, const int *entries, int node)
 {
-    size_t ranks = (size_t)h->p->ranks, own = (size_t)rank;
-    size_t out = own * ranks + (size_t)(a.peer < 0 ? 0 : a.peer);
-    size_t in = (size_t)(a.peer < 0 ? 0 : a.peer) * ranks + own;
-    switch (a.kind) {
-    case ACT_F: return true;
-    case ACT_SEND_F:
-    case ACT_SEND_B: *ordinal_of(h, a) = ++h->sent[out]; return true;
-    case ACT_RECV_F:
-    case ACT_RECV_B: return h->taken[in] < h->sent[in] && ++h->taken[in];
-    case ACT_WAIT_F:
-    case ACT_WAIT_B: return *ordinal_of(h, a) <= h->taken[out];
-    default: return false;
-    }
+    const Node *own = &p->nodes[node];
+    ActionKind kind = action_of(p, node).kind;
+    if (is_receive(kind))
+        return has_run(p, entries, own->data);
+    if (is_wait(kind))
+        return has_run(p, entries, own->freed);
+    return kind == ACT_F || is_send(kind);
 }
 
-/* One pass is enough, since `linear` has every message's send before its receive
- * and that before the wait. */
+/* One pass is enough, since every edge points back in `linear`. */
 int *count_ahead(Program *p)
 {
-    size_t ranks = (size_t)p->ranks;
-    size_t cells = (size_t)p->chunk_count * (size_t)p->microbatches;
-    Ahead h = {.p = p};
-    h.entries = arena_take(p->arena, sizeof *h.entries * ranks);
-    h.sent = arena_take(p->arena, sizeof *h.sent * ranks * ranks);
-    h.taken = arena_take(p->arena, sizeof *h.taken * ranks * ranks);
-    h.ordinal = arena_take(p->arena, sizeof *h.ordinal * 2 * cells);
+    int *entries = arena_take(p->arena, sizeof *entries * (size_t)p->ranks);
     for (int i = 0; i < p->linear_count; i++) {
-        Place at = p->linear[i];
-        if (at.index == h.entries[at.rank] &&
-            runs_ahead(&h, at.rank, p->lists[at.rank].at[at.index]))
-            h.entries[at.rank]++;
+        Place at = place_of(p, p->linear[i]);
+        if (at.index == entries[at.rank] &&
+            runs_ahead(p, entries, p->linear[i]))
+            entries[at.rank]++;
     }
-    return h.entries;
+    return entries;
 }
 
 /* ---- undo ---- */

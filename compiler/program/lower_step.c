@@ -102,71 +102,51 @@ static const char *link_for(Lowerer *w, Action a, bool sending, bool back)
     return name;
 }
 
-static bool is_kind(Action a, ActionKind forth, ActionKind back)
-{
-    return a.kind == forth || a.kind == back;
-}
-
-static size_t message_cell(const Program *p, Action a, bool back)
-{
-    size_t cells = (size_t)p->chunk_count * (size_t)p->microbatches;
-    return (back ? cells : 0) + (size_t)a.micro * (size_t)p->chunk_count +
-           (size_t)a.chunk;
-}
-
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
-    bool receive = is_kind(a, ACT_RECV_F, ACT_RECV_B);
-    bool take = is_kind(a, ACT_TAKE_F, ACT_TAKE_B);
-    bool wait = is_kind(a, ACT_WAIT_F, ACT_WAIT_B);
-    bool send = is_kind(a, ACT_SEND_F, ACT_SEND_B);
-    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B ||
-                a.kind == ACT_WAIT_B || a.kind == ACT_TAKE_B;
+    const Message *message = message_of(w->p, node_at(w->p, w->rank, index));
+    bool wait = is_wait(a.kind), take = is_take(a.kind),
+         send = is_send(a.kind), back = is_back(a.kind);
     Call *call = new_call(w, body,
-                          wait      ? "pp_wait"
-                          : take    ? "pp_take"
-                          : receive ? "pp_recv"
-                                    : "pp_send");
+                          wait   ? "pp_wait"
+                          : take ? "pp_take"
+                          : send ? "pp_send"
+                                 : "pp_recv");
     call->column = send ? COLUMN_GIVE : COLUMN_TAKE;
     call->action = index;
     push(call, ARG_LINK, link_for(w, a, send || wait, back), 0);
     push_number(call, a.micro);
     if (wait || take) {
-        const int *ordinals = wait ? w->sent : w->received;
-        push_number(call, ordinals[message_cell(w->p, a, back)]);
+        push_number(call, message->ordinal + 1);
         return;
     }
     if (w->p->emulate) {
-        double latency = w->p->cost.message[a.chunk + (receive && back)];
-        push_at(call, receive ? "taken" : "sent");
-        if (!receive || latency == 0)
+        double latency = w->p->cost.wire[message->boundary] +
+                         w->p->cost.delay[message->boundary];
+        push_at(call, send ? "sent" : "taken");
+        if (send || latency == 0)
             return;
         call->function = "pp_recv_late";
         push_number(call, emulated_ns(w->p, latency));
         return;
     }
-    BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X)
-                             : (back ? BLOCK_DX : BLOCK_Y);
+    BlockKind kind = send ? (back ? BLOCK_DX : BLOCK_Y)
+                          : (back ? BLOCK_DY : BLOCK_X);
     push_at(call, block_name(w, find_block_of(w->p, kind, a.chunk, a.micro)));
 }
 
-/* Numbers the messages of each queue: what a WAIT or a TAKE counts up to. */
-static int *number_messages(Lowerer *w, ActionKind forth, ActionKind back)
+/* The most messages on one of the rank's wires. */
+static void find_depth(Lowerer *w)
 {
-    Program *p = w->p;
-    const List *list = &p->lists[w->rank];
-    size_t cells = (size_t)p->microbatches * (size_t)p->chunk_count;
-    int *count = arena_take(p->arena, sizeof *count * (size_t)p->ranks);
-    int *ordinals = arena_take(p->arena, sizeof *ordinals * 2 * cells);
-    for (int i = 0; i < list->count; i++) {
-        Action a = list->at[i];
-        if (!is_kind(a, forth, back))
+    const Program *p = w->p;
+    for (int i = 0; i < p->lists[w->rank].count; i++) {
+        int node = node_at(p, w->rank, i);
+        if (!is_message(action_of(p, node).kind))
             continue;
-        ordinals[message_cell(p, a, a.kind == back)] = ++count[a.peer];
-        if (count[a.peer] > w->out->depth)
-            w->out->depth = count[a.peer];
+        int ordinal = message_of(p, node)->ordinal;
+        if (ordinal >= w->out->depth)
+            w->out->depth = ordinal + 1;
     }
-    return ordinals;
 }
 
 static int later(int a, int b)
@@ -177,6 +157,7 @@ static int later(int a, int b)
 /* Where the norm is waited for in the step, warmup is what comes before. */
 void phase_bodies(Lowerer *w)
 {
+    find_depth(w);
     const List *list = &w->p->lists[w->rank];
     int border[4] = {0, list->steady, list->cooldown, list->count};
     if (w->ahead) {
@@ -187,18 +168,12 @@ void phase_bodies(Lowerer *w)
         Body *body = new_body(w, (BodyKind)(BODY_WARMUP + phase), -1);
         for (int i = border[phase]; i < border[phase + 1]; i++) {
             Action a = list->at[i];
-            if (a.kind <= ACT_W)
+            if (is_compute(a.kind))
                 compute_call(w, body, a, i);
-            else if (a.kind < ACT_REDUCE)
+            else if (is_message(a.kind))
                 message_call(w, body, a, i);
         }
     }
-}
-
-void number_all_messages(Lowerer *w)
-{
-    w->sent = number_messages(w, ACT_SEND_F, ACT_SEND_B);
-    w->received = number_messages(w, ACT_RECV_F, ACT_RECV_B);
 }
 
 /* ---- the end of a step, and of the run ---- */

@@ -5,7 +5,7 @@
  *     check_op.c        calls of ops: arguments, shapes, parameters
  *     check_number.c    the value of a constant expression
  *     check_schedule.c  schedule blocks: names, actions, marks
- *     check_times.c     times of actions
+ *     check_cluster.c   numbers of the cluster block, machines with a name
  *     check_settings.c  lets and the blocks pipeline, train and cluster */
 #ifndef CHECK_H
 #define CHECK_H
@@ -34,9 +34,13 @@ void unknown_number(Program *p, const Tree *at, const char *const *own,
 /* Reports a name like 10xs. */
 bool is_wrong_number(Program *p, const Tree *at);
 
-/* The times of an action kind: ACT_F, ACT_B, ACT_I or ACT_W. */
-void set_times(Program *p, int which, Span at, const Tree *value);
-void check_times(Program *p);
+/* ---- check_cluster.c ---- */
+
+int find_given(const char *name);      // of a setting with one number, or a list; -1
+const char *given_example(int which);  // how such a setting is written
+void set_given(Program *p, int which, Span at, const Tree *value);
+void set_machine(Program *p, const Tree *name);  // cluster h100 { }
+void check_cluster(Program *p);
 
 bool check_lets(Program *p);  // false: there are too many
 
@@ -44,7 +48,7 @@ bool check_lets(Program *p);  // false: there are too many
 
 void check_schedules(Program *p);  // after the lets, before the settings
 
-/* A schedule without `order`, and with the formula of what it competes with. */
+/* A schedule without `order`, and without a formula. */
 Schedule *written_schedule(Program *p, const char *name, const char *summary);
 const Schedule *schedule_from(Program *p, const char *path);  // of a file
 

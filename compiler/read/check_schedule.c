@@ -255,19 +255,11 @@ static void check_name(Program *p, const Tree *block)
     }
 }
 
-/* They have no formula; this is what they compete with. */
-static double bubble(int stages, int microbatches, int virtuals)
-{
-    return (stages - 1.0) / ((double)microbatches * virtuals + stages - 1.0);
-}
-
 Schedule *written_schedule(Program *p, const char *name, const char *summary)
 {
     Schedule *made = arena_take(p->arena, sizeof *made);
     made->name = name;
     made->summary = summary;
-    made->chapter_bubble = "(P-1)/(Mv+P-1) for interleaved";
-    made->bubble = bubble;
     return made;
 }
 

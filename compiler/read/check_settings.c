@@ -72,10 +72,13 @@ static const NumberKey number_keys[] = {
     {"train", "cosine", offsetof(Settings, cosine), false, 0, 0, 1, 1},
     {"train", "seed", offsetof(Settings, seed), true, 0, 0, 9007199254740992.0,
      1},
-    {"cluster", "flops", offsetof(Settings, flops), false, 0, 1, 1e30, 0},
-    {"cluster", "memory", offsetof(Settings, memory), false, 0, 1, 1e30, 0},
     {"cluster", "link", offsetof(Settings, link), false, 0, 1, 1e30, 0},
     {"cluster", "latency", offsetof(Settings, latency), false, 's', 0, 1e6, 0},
+    {"cluster", "node", offsetof(Settings, node), true, 0, 1, 1024, 0},
+    {"cluster", "node_link", offsetof(Settings, node_link), false, 0, 1, 1e30,
+     0},
+    {"cluster", "node_latency", offsetof(Settings, node_latency), false, 's', 0,
+     1e6, 0},
 };
 enum { NUMBER_KEYS = sizeof number_keys / sizeof *number_keys };
 
@@ -409,6 +412,18 @@ static void set_placement(Program *p, Span at, const Tree *value)
         help(p, "did you mean `%s`", near);
 }
 
+static void set_adapter(Program *p, const Tree *value)
+{
+    p->set.adapter_shared = value->kind == TREE_NAME &&
+                            strcmp(value->text, "shared") == 0;
+    if (p->set.adapter_shared ||
+        (value->kind == TREE_NAME && strcmp(value->text, "own") == 0))
+        return;
+    error_at(p, value->at, "an adapter is `own` or `shared`");
+    help(p, "shared: what the ranks of a machine send to others goes through "
+            "one link");
+}
+
 /* ---- keys ---- */
 
 static const struct {
@@ -420,10 +435,13 @@ static const struct {
     {"train", "optimizer"},
     {"train", "dtype"},
     {"pipeline", "placement"},
+    {"cluster", "adapter"},
     {"cluster", "forward"},
     {"cluster", "backward"},
     {"cluster", "input_gradient"},
     {"cluster", "weight_gradient"},
+    {"cluster", "flops"},
+    {"cluster", "memory"},
 };
 enum {
     WORD_KEYS = sizeof word_keys / sizeof *word_keys,
@@ -488,12 +506,12 @@ static void needs_value(Program *p, int key, Span at)
         "optimizer adamw(lr = 3e-4)",
         "dtype f32",
         "placement vee",
-        "forward [18ms 17ms]",
-        "backward 40ms",
-        "input 18ms",
-        "weight 22ms"};
+        "adapter shared"};
     error_at(p, at, "`%s` needs a value", key_name(key));
-    if (key >= NUMBER_KEYS)
+    int given = find_given(key_name(key));
+    if (given >= 0)
+        help(p, "%s", given_example(given));
+    else if (key >= NUMBER_KEYS)
         help(p, "%s", examples[key - NUMBER_KEYS]);
     else
         help(p, "%s %s", key_name(key),
@@ -571,7 +589,8 @@ static const Tree *set_key(Program *p, int key, Span at, const Tree *value)
     case 3: set_optimizer(p, value); break;
     case 4: set_dtype(p, at, value); break;
     case 5: set_placement(p, at, value); break;
-    default: set_times(p, key - NUMBER_KEYS - 6, at, value);
+    case 6: set_adapter(p, value); break;
+    default: set_given(p, find_given(key_name(key)), at, value);
     }
     return value->next;
 }
@@ -711,6 +730,22 @@ static int find_block(Program *p, const Tree *block)
     return -1;
 }
 
+/* cluster h100 { }: its numbers come before -D and before the lines. */
+static void set_machines(Program *p)
+{
+    for (const Tree *item = p->file->child; item; item = item->next) {
+        const Tree *name = item->kind == TREE_BLOCK ? item->child : NULL;
+        if (!name || name->kind != TREE_NAME)
+            continue;
+        if (strcmp(item->text, "cluster") == 0) {
+            set_machine(p, name);
+            continue;
+        }
+        error_at(p, name->at, "only a `cluster` block has a name");
+        help(p, "%s { ... }", item->text);
+    }
+}
+
 static void check_blocks(Program *p, Seen *seen)
 {
     const Tree *first[BLOCKS] = {NULL};
@@ -726,7 +761,8 @@ static void check_blocks(Program *p, Seen *seen)
         first[which] = item;
         p->set.has_cluster |= which == 2;
         for (const Tree *line = item->child; line; line = line->next)
-            block_line(p, seen, item, line);
+            if (line->kind == TREE_LINE)
+                block_line(p, seen, item, line);
     }
 }
 
@@ -746,12 +782,13 @@ void check_settings(Program *p)
         seen.at[i] = nowhere;
     defaults(&p->set);
     p->set.dtype = p->target == TARGET_CUDA ? DTYPE_BF16 : DTYPE_F32;
+    set_machines(p);
     set_defines(p, &seen);
     check_blocks(p, &seen);
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_placement(p);
     p->microbatches = (int)p->set.microbatches.value;
-    check_times(p);
+    check_cluster(p);
     check_deferred(p);
 }

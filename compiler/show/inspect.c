@@ -2,6 +2,8 @@
  *
  * Every figure comes from the action lists, their times and the blocks; the
  * cost model is named. */
+#include "show.h"
+
 #include "order/search/search_plan.h"
 
 #include <math.h>
@@ -12,20 +14,26 @@ static long all_parameters(const Program *p)
     long sum = 0;
     for (int i = 0; i < p->parameter_count; i++)
         if (p->parameters[i].tied < 0)
-            sum += p->parameters[i].rows *
-                   (p->parameters[i].columns ? p->parameters[i].columns : 1);
+            sum += (long)parameter_values(&p->parameters[i]);
     return sum;
 }
 
-static const char *layer_range(Program *p, const Chunk *chunk)
+const char *layers_text(Program *p, int chunk)
 {
-    const char *first = p->layers[chunk->first_layer].name;
-    const char *last =
-        p->layers[chunk->first_layer + chunk->layer_count - 1].name;
-    const char *text = chunk->layer_count == 1
-                           ? first
-                           : text_format(p->arena, "%s .. %s", first, last);
-    return chunk->targets >= 0 ? text_format(p->arena, "%s, loss", text) : text;
+    const Chunk *c = &p->chunks[chunk];
+    const char *first = p->layers[c->first_layer].name;
+    if (c->layer_count == 1)
+        return first;
+    return text_format(p->arena, "%s .. %s", first,
+                       p->layers[c->first_layer + c->layer_count - 1].name);
+}
+
+static const char *layer_range(Program *p, int chunk)
+{
+    const char *layers = layers_text(p, chunk);
+    return p->chunks[chunk].targets >= 0
+               ? text_format(p->arena, "%s, loss", layers)
+               : layers;
 }
 
 /* The copies of a twin are tied as well, under one name: nothing to say here. */
@@ -45,8 +53,8 @@ static void partition_table(Program *p, FILE *out)
 {
     size_t width = 6;
     for (int c = 0; c < p->chunk_count; c++)
-        if (strlen(layer_range(p, &p->chunks[c])) > width)
-            width = strlen(layer_range(p, &p->chunks[c]));
+        if (strlen(layer_range(p, c)) > width)
+            width = strlen(layer_range(p, c));
     fprintf(out,
             "chunk rank layers %-*s  parameters   F Mflop   I Mflop   W Mflop  "
             "keeps bytes\n",
@@ -55,7 +63,7 @@ static void partition_table(Program *p, FILE *out)
         const Chunk *chunk = &p->chunks[c];
         fprintf(out, "%5d %4d %6d %-*s %11ld %9.1f %9.1f %9.1f %12zu\n", c,
                 chunk->rank, chunk->layer_count, (int)width,
-                layer_range(p, chunk), chunk->parameters,
+                layer_range(p, c), chunk->parameters,
                 chunk->work[ENTRY_FORWARD] / 1e6,
                 chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
                 4 * (p->frames[c].keep + p->frames[c].hold));
@@ -69,30 +77,26 @@ static void partition_table(Program *p, FILE *out)
                 p->copy_chunks - 1, p->copy_chunks, p->chunk_count - 1);
 }
 
-static const char *time_text(Program *p, double time)
+const char *time_text(Program *p, double time)
 {
-    if (p->cost.unit)
-        return text_format(p->arena, "%g", time);
-    return text_format(p->arena, "%.4g ms", 1e3 * time);
+    return p->cost.unit ? text_format(p->arena, "%g", time)
+                        : seconds_text(p->arena, time);
 }
 
 static void bubble_lines(Program *p, FILE *out)
 {
-    int stages = p->ranks, microbatches = p->microbatches,
-        virtuals = (int)p->set.virtuals.value;
-    double own = 0;
-    for (int r = 0; r < p->ranks; r++)
-        own += span_time(p, r) > 0 ? 1 - busy_time(p, r) / span_time(p, r) : 0;
+    const Schedule *s = p->set.schedule;
     fprintf(out, "makespan %s, %s\n", time_text(p, p->makespan),
             p->cost.unit ? "in forwards of one chunk (F 1, B 2, messages 0)"
                          : cost_source(p));
-    fprintf(out, "bubble by the textbook, %s: %.2f %%\n",
-            p->set.schedule->chapter_bubble,
-            100 * p->set.schedule->bubble(stages, microbatches, virtuals));
+    if (has_formula(p))
+        fprintf(out, "bubble by the textbook, %s: %s\n", s->chapter_bubble,
+                share_text(p->arena, formula_bubble(p)));
     fprintf(out,
-            "bubble of the makespan: %.2f %%; of each rank's own span, on "
-            "average: %.2f %%\n",
-            100 * bubble_of(p), 100 * own / p->ranks);
+            "bubble of the makespan: %s; of each rank's own span, on "
+            "average: %s\n",
+            share_text(p->arena, bubble_of(p)),
+            share_text(p->arena, own_bubble(p)));
 }
 
 /* What a reader of the numbers should know about the list. */
@@ -159,13 +163,13 @@ static void rank_table(Program *p, FILE *out)
                 span > 0 ? 100 * (1 - busy / span) : 0, peak_copies(p, r),
                 4 * p->arena_floats[r], 4 * p->peak_floats[r]);
     }
-    if (p->set.memory.value <= 0)
-        return;
-    for (int r = 0; r < p->ranks; r++)
-        if (4.0 * (double)p->arena_floats[r] > p->set.memory.value)
-            fprintf(out,
-                    "rank %d needs %zu bytes, more than the cluster's %.0f\n",
-                    r, 4 * p->arena_floats[r], p->set.memory.value);
+    for (int r = 0; r < p->ranks; r++) {
+        double bytes = 4.0 * (double)p->arena_floats[r],
+               most = rank_memory(p, r);
+        if (most > 0 && bytes > most)
+            fprintf(out, "rank %d needs %s, more than the cluster's %s\n", r,
+                    bytes_text(p->arena, bytes), bytes_text(p->arena, most));
+    }
 }
 
 static void undo_line(Program *p, FILE *out)
@@ -188,26 +192,15 @@ static void undo_line(Program *p, FILE *out)
         fputc('\n', out);
 }
 
-static void message_lines(Program *p, FILE *out)
+static void message_lines(Program *p, FILE *out, bool all)
 {
-    long messages[2] = {0, 0};
-    double bytes[2] = {0, 0};
-    for (int r = 0; r < p->ranks; r++) {
-        for (int i = 0; i < p->lists[r].count; i++) {
-            Action a = p->lists[r].at[i];
-            if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
-                continue;
-            bool back = a.kind == ACT_SEND_B;
-            const Chunk *chunk = &p->chunks[a.chunk];
-            messages[back]++;
-            bytes[back] +=
-                4.0 * (double)p->tensors[back ? chunk->dx : chunk->y].floats;
-        }
-    }
+    Traffic t = traffic_of(p);
     fprintf(out,
-            "messages of one step: %ld activations, %.0f bytes; %ld gradients, "
-            "%.0f bytes\n",
-            messages[0], bytes[0], messages[1], bytes[1]);
+            "messages of one step: %ld activations, %s; %ld gradients, %s\n",
+            t.messages[0], bytes_text(p->arena, t.bytes[0]), t.messages[1],
+            bytes_text(p->arena, t.bytes[1]));
+    if (!p->cost.unit)
+        wire_table(p, out, all);
 }
 
 void inspect(Program *p, FILE *out, bool colour, bool all)
@@ -222,7 +215,7 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
     partition_table(p, out);
     fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
             p->set.schedule->summary);
-    timeline(p, out, "", -1, colour, all ? 0 : 6);
+    timeline(p, out, &(Timeline){"", -1, colour, all ? 0 : 6, 0});
     fputc('\n', out);
     bubble_lines(p, out);
     schedule_notes(p, out);
@@ -232,5 +225,5 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
     rank_table(p, out);
     undo_line(p, out);
     balance_lines(p, out);
-    message_lines(p, out);
+    message_lines(p, out, all);
 }

@@ -6,7 +6,8 @@
 #ifndef PICTURE_H
 #define PICTURE_H
 
-#include "compile.h"
+#include "plan/nodes.h"
+#include "show.h"
 
 typedef struct Look {  // what the command line asks of a picture
     bool arrows;       // svg: messages as arrows
@@ -35,11 +36,8 @@ typedef struct Curve {  // of one rank: piecewise constant
     size_t lasting;  // floats alive all along: weights, scratch
 } Curve;
 
-typedef enum { CAUSE_START, CAUSE_RANK, CAUSE_DATA, CAUSE_BUFFER } Cause;
-
 typedef struct Picture {
     Program *p;
-    int *entry[ACT_REDUCE];  // [cell] index in the owner's list; -1: none
     int *ordinal;            // [chunk] its place among the chunks of its rank
     int most_chunks;         // of one rank
     bool used[ACT_W + 1];    // kinds of compute that occur
@@ -50,21 +48,6 @@ typedef struct Picture {
 } Picture;
 
 Picture picture_of(Program *p);
-Place no_place(void);  // rank and index -1
-Place place_of(const Picture *k, ActionKind kind, int chunk, int micro);
-/* The compute before it on its rank. */
-Place place_before(const Picture *k, Place at);
-/* The compute that makes what this one reads: x, dy, or for W what I left. */
-Place made_by(const Picture *k, Place at);
-/* The RECV that brings it; none when it is handed over in memory. */
-Place brought_by(const Picture *k, Place at);
-/* The entry at the other end of a SEND or RECV. */
-Place other_end(const Picture *k, Place at);
-/* The compute after which the receiver takes the message of a WAIT; none for
- * other entries, and for a receiver that takes it first of all. */
-Place freed_by(const Picture *k, Place wait);
-/* Why a compute does not start earlier, and the compute that it waits for. */
-Cause cause_of(const Picture *k, Place at, Place *from);
 /* First start and last end of the compute in a phase, 0 warmup, 1 steady, 2
  * cooldown; false: it is empty. */
 bool phase_span(const Picture *k, int rank, int phase, double *from,
@@ -74,7 +57,6 @@ const char *title_line(const Picture *k);          // model, schedule, P, v, M
 const char *lighter_line(const Picture *k);        // what the lighter colours are
 const char *cost_line(const Picture *k);           // the cost model
 const char *result_line(const Picture *k);         // makespan and bubbles
-const char *chunk_layers(Program *p, int chunk);   // "h.0 .. h.2"
 /* At most two decimals, no trailing zeros. */
 void put_number(FILE *out, double value);
 double power_of_ten(double most);  // the largest that is not above it

@@ -14,7 +14,7 @@ const NAMES = ["forward", "backward", "backward for the input", "backward for th
 const COLOURS = [[29, 91, 160], [35, 122, 70], [12, 124, 124], [158, 96, 24]];
 const BUFFERS = ["keeps", "holds for W", "gradients for W", "x", "y", "dy", "dx", "targets"];
 const USES = [[3, 4, 0, 1, 7], [5, 6, 0, 1, 2, 3, 4, 7], [5, 6, 0, 1, 2, 3, 4, 7], [1, 2, 3, 5]];     // buffers, by kind of action
-const START = 0, RANK = 1, DATA = 2, BUFFER = 3;                                    // causes
+const RANK = 1, DATA = 2, LINK = 3, POST = 4, BUFFER = 5;                           // causes: Waits of nodes.h
 const ORDER_BEFORE = 1, DATA_BEFORE = 2, ORDER_AFTER = 3, DATA_AFTER = 4, CHOSEN = 5;       // marks
 
 const $ = id => document.getElementById(id);
@@ -36,6 +36,7 @@ function decode(raw) {
         start: new Float64Array(n), end: new Float64Array(n), kind: new Uint8Array(n), chunkOf: new Int32Array(n),
         micro: new Int32Array(n), rank: new Int32Array(n), from: new Int32Array(n), cause: new Uint8Array(n),
         waits: new Map(), freed: new Map(),         // for buffers: what an action waits for, what waits for it
+        causes: new Map(),                          // what it waited for, where that is not as usual
         arena: 0,
     };
     raw.rows.forEach((r, rank) => {
@@ -54,6 +55,8 @@ function decode(raw) {
             append(p.waits, row[rank] + r.b[k], r.b[k + 1]);
             append(p.freed, r.b[k + 1], row[rank] + r.b[k]);
         }
+        for (let k = 0; k < r.w.length; k += 2)
+            p.causes.set(row[rank] + r.w[k], r.w[k + 1]);
         p.arena = Math.max(p.arena, r.arena);
     });
     p.memory = raw.rows.map(r => curve(r.m));
@@ -94,7 +97,7 @@ function inverse(p) {
 const name = i => plan.chunkOf[i] + KINDS[plan.kind[i]] + plan.micro[i];
 const chunk = i => plan.chunk[plan.chunkOf[i]];
 const before = i => i > plan.row[plan.rank[i]] ? i - 1 : -1;
-const waitsFor = i => [-1, before(i), plan.from[i], (plan.waits.get(i) || [-1])[0]][plan.cause[i]];
+const waitsFor = i => plan.cause[i] === RANK ? before(i) : plan.causes.get(i) ?? (plan.cause[i] === DATA ? plan.from[i] : -1);
 
 function find(text) {
     for (let i = 0; i < plan.count; i++)
@@ -195,6 +198,11 @@ function phase(i) {
     return place >= r.cooldown ? "cool-down" : place >= r.steady ? "steady" : "warm-up";
 }
 
+function other(i) {
+    const from = waitsFor(i);
+    return from < 0 ? "the step began" : `${name(from)} of rank ${plan.rank[from]}`;
+}
+
 function reason(i) {
     const from = plan.from[i], own = before(i), idle = plan.start[i] - (own < 0 ? 0 : plan.end[own]);
     const far = from >= 0 && plan.rank[from] !== plan.rank[i];
@@ -206,8 +214,9 @@ function reason(i) {
     case RANK:
         return `waits for ${name(own)} on its own rank` + (from < 0 || from === own ? "" : `; reads from ${source}`);
     case DATA: return `waits for ${source}${waited}`;
-    case BUFFER: return `waits for a buffer, until the message in it is taken: after ${name(waitsFor(i))} of rank ` +
-        plan.rank[waitsFor(i)] + waited;
+    case LINK: return `waits for the link, which carries other messages first: since ${other(i)}${waited}`;
+    case POST: return `waits for its message, whose receive was posted only after ${other(i)}${waited}`;
+    case BUFFER: return `waits for a buffer, until the message in it is taken: after ${other(i)}${waited}`;
     default: return "waits for nothing";
     }
 }

@@ -21,9 +21,9 @@ static bool repeats(const List *list, int index)
 static bool is_written(const List *list, int index, bool comms)
 {
     ActionKind kind = list->at[index].kind;
-    if (kind <= ACT_W)
+    if (is_compute(kind))
         return true;
-    return comms && (kind <= ACT_RECV_B ||
+    return comms && (is_send(kind) || is_receive(kind) ||
                      (kind == ACT_REDUCE && !repeats(list, index)));
 }
 

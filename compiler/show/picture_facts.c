@@ -1,148 +1,20 @@
-/* picture_facts.c: what the pictures share, read off the lists, times and
- * blocks.
+/* picture_facts.c: what the pictures share, read off the nodes and blocks.
  *
- * Reads: lists, chunks, cost, times, blocks, arena_floats. Writes nothing.
- *
- * A compute starts as soon as its rank is free and what it reads is there;
- * `prove` took the larger of those times, so the one that equals the start is
- * the cause. */
+ * Reads: lists, chunks, cost, nodes, blocks, arena_floats. Writes nothing. */
 #include "picture.h"
 
 #include <string.h>
 
-static Action action_at(const Picture *k, Place at)
-{
-    return k->p->lists[at.rank].at[at.index];
-}
-
-Place no_place(void)
-{
-    return (Place){-1, -1};
-}
-
-Place place_of(const Picture *k, ActionKind kind, int chunk, int micro)
-{
-    if (chunk < 0 || chunk >= k->p->chunk_count)
-        return no_place();
-    int index = k->entry[kind][cell_of(k->p, chunk, micro)];
-    return index < 0 ? no_place() : (Place){k->p->chunks[chunk].rank, index};
-}
-
-static Place backward_of(const Picture *k, int chunk, int micro)
-{
-    Place place = place_of(k, ACT_B, chunk, micro);
-    return place.rank >= 0 ? place : place_of(k, ACT_I, chunk, micro);
-}
-
-Place place_before(const Picture *k, Place at)
-{
-    while (--at.index >= 0)
-        if (action_at(k, at).kind <= ACT_W)
-            return at;
-    return no_place();
-}
-
-Place made_by(const Picture *k, Place at)
-{
-    Action a = action_at(k, at);
-    if (a.kind == ACT_F)
-        return place_of(k, ACT_F, k->p->chunks[a.chunk].previous, a.micro);
-    if (a.kind == ACT_W)
-        return place_of(k, ACT_I, a.chunk, a.micro);
-    int next = k->p->chunks[a.chunk].next;
-    return next < 0 ? place_of(k, ACT_F, a.chunk, a.micro)
-                    : backward_of(k, next, a.micro);
-}
-
-Place brought_by(const Picture *k, Place at)
-{
-    Action a = action_at(k, at);
-    if (a.kind == ACT_W)
-        return no_place();
-    return place_of(k, a.kind == ACT_F ? ACT_RECV_F : ACT_RECV_B, a.chunk,
-                    a.micro);
-}
-
-Place other_end(const Picture *k, Place at)
-{
-    Action a = action_at(k, at);
-    const Chunk *chunk = a.chunk < 0 ? NULL : &k->p->chunks[a.chunk];
-    switch (a.kind) {
-    case ACT_SEND_F: return place_of(k, ACT_RECV_F, chunk->next, a.micro);
-    case ACT_RECV_F: return place_of(k, ACT_SEND_F, chunk->previous, a.micro);
-    case ACT_SEND_B: return place_of(k, ACT_RECV_B, chunk->previous, a.micro);
-    case ACT_RECV_B: return place_of(k, ACT_SEND_B, chunk->next, a.micro);
-    default: return no_place();
-    }
-}
-
-Place freed_by(const Picture *k, Place wait)
-{
-    Action a = action_at(k, wait);
-    bool forth = a.kind == ACT_WAIT_F;
-    if (!forth && a.kind != ACT_WAIT_B)
-        return no_place();
-    Place taken = place_of(k, forth ? ACT_RECV_F : ACT_RECV_B,
-                           a.chunk + (forth ? 1 : -1), a.micro);
-    return taken.rank < 0 ? taken : place_before(k, taken);
-}
-
-/* The compute whose message a WAIT is about. */
-static Place sent_by(const Picture *k, Place wait)
-{
-    Action a = action_at(k, wait);
-    return a.kind == ACT_WAIT_F ? place_of(k, ACT_F, a.chunk, a.micro)
-                                : backward_of(k, a.chunk, a.micro);
-}
-
-/* Where a WAIT ends just when this compute starts: what its receiver was busy
- * with, or, if that ended before, what was still on its way. */
-static Place waited_for(const Picture *k, Place at, double start)
-{
-    for (int i = at.index - 1; i >= 0; i--) {
-        Place wait = {at.rank, i};
-        ActionKind kind = action_at(k, wait).kind;
-        if (kind <= ACT_W)
-            break;
-        if ((kind != ACT_WAIT_F && kind != ACT_WAIT_B) ||
-            k->p->times[at.rank].end[i] != start)
-            continue;
-        Place freed = freed_by(k, wait);
-        bool busy = freed.rank >= 0 &&
-                    k->p->times[freed.rank].end[freed.index] == start;
-        return busy ? freed : sent_by(k, wait);
-    }
-    return no_place();
-}
-
-Cause cause_of(const Picture *k, Place at, Place *from)
-{
-    const Times *times = k->p->times;
-    double start = times[at.rank].start[at.index];
-    Place before = place_before(k, at), made = made_by(k, at),
-          brought = brought_by(k, at),
-          there = brought.rank < 0 ? made : brought;
-    *from = before;
-    if (before.rank >= 0 && times[before.rank].end[before.index] == start)
-        return CAUSE_RANK;
-    *from = made;
-    if (made.rank >= 0 && times[there.rank].end[there.index] == start)
-        return CAUSE_DATA;
-    *from = waited_for(k, at, start);
-    return from->rank < 0 ? CAUSE_START : CAUSE_BUFFER;
-}
-
 bool phase_span(const Picture *k, int rank, int phase, double *from, double *to)
 {
     const List *list = &k->p->lists[rank];
-    const Times *times = &k->p->times[rank];
-    const int bounds[] = {0, list->steady, list->cooldown, list->count};
+    const Node *nodes = k->p->nodes + k->p->first_node[rank];
     bool found = false;
-    for (int i = bounds[phase]; i < bounds[phase + 1]; i++) {
-        if (list->at[i].kind > ACT_W)
+    for (int i = 0; i < list->count; i++) {
+        if (!is_compute(list->at[i].kind) || phase_of(list, i) != phase)
             continue;
-        *from = found ? *from : times->start[i];
-        *to = times->end[i];
+        *from = found ? *from : nodes[i].start;
+        *to = nodes[i].end;
         found = true;
     }
     return found;
@@ -172,18 +44,11 @@ static void add_level(Arena *arena, Curve *c, double time, size_t floats)
  * comes to the next: a receive that blocks holds its buffer while it waits. */
 static void fill_curve(Program *p, int rank, const ptrdiff_t *change, Curve *c)
 {
-    const Times *times = &p->times[rank];
     ptrdiff_t alive = 0;
-    double clock = 0;
     for (int i = 0; i < p->lists[rank].count; i++) {
-        ActionKind kind = p->lists[rank].at[i].kind;
-        bool message = kind >= ACT_SEND_F && kind <= ACT_RECV_B;
-        double begin = kind <= ACT_W || kind >= ACT_REDUCE ? times->start[i]
-                                                           : clock;
         alive += change[i];
-        add_level(p->arena, c, begin, (size_t)alive);
-        if (!message)
-            clock = times->end[i];
+        add_level(p->arena, c, p->nodes[node_at(p, rank, i)].start,
+                  (size_t)alive);
     }
 }
 
@@ -212,23 +77,11 @@ static void fill_curves(Picture *k)
 
 /* ---- the whole ---- */
 
-static void index_entries(Picture *k)
+static void find_kinds(Picture *k)
 {
-    Program *p = k->p;
-    size_t cells = cell_of(p, 0, p->microbatches);
-    for (int kind = 0; kind < ACT_REDUCE; kind++) {
-        k->entry[kind] = arena_take(p->arena, sizeof(int) * (cells + 1));
-        memset(k->entry[kind], -1, sizeof(int) * cells);
-    }
-    for (int r = 0; r < p->ranks; r++) {
-        for (int i = 0; i < p->lists[r].count; i++) {
-            Action a = p->lists[r].at[i];
-            if (a.kind < ACT_REDUCE)
-                k->entry[a.kind][cell_of(p, a.chunk, a.micro)] = i;
-            if (a.kind <= ACT_W)
-                k->used[a.kind] = true;
-        }
-    }
+    const Program *p = k->p;
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
+        k->used[kind] = p->node_of[kind] != NULL;
 }
 
 static void number_chunks(Picture *k)
@@ -261,7 +114,7 @@ static void choose_unit(Picture *k)
 Picture picture_of(Program *p)
 {
     Picture k = {.p = p};
-    index_entries(&k);
+    find_kinds(&k);
     number_chunks(&k);
     fill_curves(&k);
     choose_unit(&k);
@@ -303,16 +156,6 @@ void put_number(FILE *out, double value)
     fwrite(at, 1, (size_t)(text + sizeof text - at), out);
 }
 
-const char *chunk_layers(Program *p, int chunk)
-{
-    const Chunk *c = &p->chunks[chunk];
-    const char *first = p->layers[c->first_layer].name;
-    if (c->layer_count == 1)
-        return first;
-    return text_format(p->arena, "%s .. %s", first,
-                       p->layers[c->first_layer + c->layer_count - 1].name);
-}
-
 const char *title_line(const Picture *k)
 {
     const Program *p = k->p;
@@ -333,22 +176,46 @@ const char *lighter_line(const Picture *k)
                             : "lighter: the later chunks of the rank";
 }
 
-/* "2", or "1.8 to 2.1" when the chunks differ. */
-static const char *range_text(const Picture *k, const double *costs, int from,
-                              int to)
+/* "2", or "1.8 to 2.1 ms" when they differ. */
+static const char *range_text(const Picture *k, const double *times, int from)
 {
-    double least = costs[from], most = costs[from];
-    for (int c = from; c < to; c++) {
-        least = costs[c] < least ? costs[c] : least;
-        most = costs[c] > most ? costs[c] : most;
+    Program *p = k->p;
+    double least = times[from], most = times[from];
+    for (int c = from; c < p->chunk_count; c++) {
+        least = times[c] < least ? times[c] : least;
+        most = times[c] > most ? times[c] : most;
     }
-    least *= k->scale;
-    most *= k->scale;
-    const char *low = text_format(k->p->arena, "%.3g", least),
-               *high = text_format(k->p->arena, "%.3g", most);
+    const char *low = time_text(p, least), *high = time_text(p, most);
     return strcmp(low, high) == 0
                ? low
-               : text_format(k->p->arena, "%s to %s", low, high);
+               : text_format(p->arena, "%s to %s", low, high);
+}
+
+/* What a message takes, in all. */
+static const char *messages_text(const Picture *k)
+{
+    Program *p = k->p;
+    double *both = arena_take(p->arena,
+                              sizeof *both * (size_t)p->chunk_count);
+    for (int c = 0; c < p->chunk_count; c++)
+        both[c] = p->cost.wire[c] + p->cost.delay[c];
+    return p->chunk_count > 1 ? range_text(k, both, 1) : time_text(p, 0);
+}
+
+/* The network between machines, and inside them. */
+static const char *link_text(Program *p, const char *text)
+{
+    const Settings *s = &p->set;
+    if (s->node.value > 0 && s->node_link.value > 0)
+        text = text_format(p->arena, "%s, %g ranks a machine with links of %s",
+                           text, s->node.value,
+                           rate_text(p->arena, s->node_link.value));
+    if (s->link.value > 0)
+        text = text_format(p->arena, "%s, a link of %s%s", text,
+                           rate_text(p->arena, s->link.value),
+                           s->adapter_shared ? " for each machine" : "");
+    return text_format(p->arena, "%s, latency %s", text,
+                       seconds_text(p->arena, s->latency.value));
 }
 
 const char *cost_line(const Picture *k)
@@ -356,41 +223,28 @@ const char *cost_line(const Picture *k)
     Program *p = k->p;
     const Settings *s = &p->set;
     const char *text = p->cost.unit ? "cost model: in forwards of one chunk"
-                                    : text_format(p->arena,
-                                                  "cost model: in %s per chunk",
-                                                  k->unit);
-    for (int kind = 0; kind <= ACT_W; kind++)
+                                    : "cost model: per chunk";
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         if (k->used[kind])
-            text = text_format(
-                p->arena, "%s, %s %s", text, action_names[kind],
-                range_text(k, p->cost.compute[kind], 0, p->chunk_count));
-    text = text_format(p->arena, "%s, a message %s", text,
-                       p->chunk_count > 1
-                           ? range_text(k, p->cost.message, 1, p->chunk_count)
-                           : "0");
+            text = text_format(p->arena, "%s, %s %s", text, action_names[kind],
+                               range_text(k, p->cost.compute[kind], 0));
+    text = text_format(p->arena, "%s, a message %s", text, messages_text(k));
     if (p->cost.unit || !s->has_cluster)
         return text;
     text = s->given[ACT_F].count
                ? text_format(p->arena, "%s; by the times of the file", text)
-               : text_format(p->arena, "%s; by %.4g Tflop/s", text,
-                             s->flops.value / 1e12);
-    if (s->link.value > 0)
-        text = text_format(p->arena, "%s, a link of %.4g GB/s", text,
-                           s->link.value / 1e9);
-    return text_format(p->arena, "%s, latency %.4g us", text,
-                       1e6 * s->latency.value);
+               : text_format(p->arena, "%s; by %.4g Tflop/s%s", text,
+                             s->flops.value[0] / 1e12,
+                             s->flops.count > 1 ? " (rank 0)" : "");
+    return link_text(p, text);
 }
 
 const char *result_line(const Picture *k)
 {
-    const Program *p = k->p;
-    double own = 0;
-    for (int r = 0; r < p->ranks; r++)
-        if (span_time(p, r) > 0)
-            own += 1 - busy_time(p, r) / span_time(p, r);
-    return text_format(p->arena,
-                       "makespan %.4g %s; bubble %.2f %% of the makespan, %.2f "
-                       "%% of each rank's own span",
-                       p->makespan * k->scale, k->unit, 100 * bubble_of(p),
-                       100 * own / p->ranks);
+    Program *p = k->p;
+    return text_format(
+        p->arena,
+        "makespan %s%s; bubble %s of the makespan, %s of each rank's own span",
+        time_text(p, p->makespan), p->cost.unit ? " forwards of one chunk" : "",
+        share_text(p->arena, bubble_of(p)), share_text(p->arena, own_bubble(p)));
 }

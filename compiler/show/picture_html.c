@@ -8,7 +8,9 @@
  *     rows[rank].g   ticks since the action before ended
  *     rows[rank].d   ticks that it takes
  *     rows[rank].f   number of the action that made what it reads; -1: none
- *     rows[rank].c   its cause, one digit each
+ *     rows[rank].c   why it does not start earlier, one digit of Waits each
+ *     rows[rank].w   pairs: place in the row, action that it waited for, where
+ *                    that is neither the one before it nor the one of f
  *     rows[rank].b   pairs: place in the row, action that frees its buffer
  *     rows[rank].m   memory: ticks since the last change, change in 64 bytes
  *
@@ -21,7 +23,7 @@ typedef struct Page {
     Picture k;
     FILE *out;
     double tick;   // in units of time
-    int **number;  // [rank][entry] of a compute
+    int *number;   // [node] of a compute
 } Page;
 
 /* ---- JSON ---- */
@@ -77,7 +79,8 @@ static bool whole_times(const Program *p)
 {
     for (int r = 0; r < p->ranks; r++)
         for (int i = 0; i < p->lists[r].count; i++)
-            if (p->times[r].end[i] != (double)(long)p->times[r].end[i])
+            if (p->nodes[node_at(p, r, i)].end !=
+                (double)(long)p->nodes[node_at(p, r, i)].end)
                 return false;
     return true;
 }
@@ -92,105 +95,105 @@ static double tick_of(const Program *p)
 static Page page_of(Program *p, FILE *out)
 {
     Page g = {.k = picture_of(p), .out = out, .tick = tick_of(p)};
-    int next = 0;
-    g.number = arena_take(p->arena, sizeof *g.number * (size_t)p->ranks);
-    for (int r = 0; r < p->ranks; r++) {
-        size_t count = (size_t)p->lists[r].count;
-        g.number[r] = arena_take(p->arena, sizeof **g.number * count);
-        for (size_t i = 0; i < count; i++)
-            g.number[r][i] = p->lists[r].at[i].kind <= ACT_W ? next++ : -1;
-    }
+    int next = 0, nodes = p->first_node[p->ranks];
+    g.number = arena_take(p->arena, sizeof *g.number * (size_t)(nodes + 1));
+    for (int i = 0; i < nodes; i++)
+        g.number[i] = is_compute(action_of(p, i).kind) ? next++ : -1;
     return g;
 }
 
-static long number_of(const Page *g, Place at)
+static long number_of(const Page *g, int node)
 {
-    return at.rank < 0 ? -1 : g->number[at.rank][at.index];
+    return node < 0 ? -1 : g->number[node];
 }
 
 /* ---- one rank ---- */
 
-typedef long (*Fact)(const Page *g, Place at, Place before);
+typedef long (*Fact)(const Page *g, int node);
 
-static long fact_action(const Page *g, Place at, Place before)
+static long fact_action(const Page *g, int node)
 {
     const Program *p = g->k.p;
-    Action a = p->lists[at.rank].at[at.index];
-    (void)before;
-    return ((long)a.kind * p->chunk_count + a.chunk) *
-               (long)p->microbatches +
+    Action a = action_of(p, node);
+    return ((long)a.kind * p->chunk_count + a.chunk) * (long)p->microbatches +
            a.micro;
 }
 
-static long fact_gap(const Page *g, Place at, Place before)
+static long fact_gap(const Page *g, int node)
 {
-    const Times *times = &g->k.p->times[at.rank];
-    long since = before.rank < 0 ? 0 : ticks(g, times->end[before.index]);
-    return ticks(g, times->start[at.index]) - since;
+    const Node *nodes = g->k.p->nodes;
+    int before = compute_before(g->k.p, node);
+    return ticks(g, nodes[node].start) -
+           (before < 0 ? 0 : ticks(g, nodes[before].end));
 }
 
-static long fact_duration(const Page *g, Place at, Place before)
+static long fact_duration(const Page *g, int node)
 {
-    const Times *times = &g->k.p->times[at.rank];
-    (void)before;
-    return ticks(g, times->end[at.index]) - ticks(g, times->start[at.index]);
+    const Node *own = &g->k.p->nodes[node];
+    return ticks(g, own->end) - ticks(g, own->start);
 }
 
-static long fact_from(const Page *g, Place at, Place before)
+static long fact_from(const Page *g, int node)
 {
-    (void)before;
-    return number_of(g, made_by(&g->k, at));
+    return number_of(g, maker_of(g->k.p, node));
 }
 
 static void put_facts(const Page *g, const char *name, int rank, Fact fact)
 {
-    const List *list = &g->k.p->lists[rank];
-    Place before = no_place();
+    const Program *p = g->k.p;
     bool more = false;
     fprintf(g->out, "\"%s\":[", name);
-    for (int i = 0; i < list->count; i++) {
-        if (list->at[i].kind > ACT_W)
-            continue;
-        put_element(g, &more, fact(g, (Place){rank, i}, before));
-        before = (Place){rank, i};
-    }
+    for (int i = 0; i < p->lists[rank].count; i++)
+        if (is_compute(p->lists[rank].at[i].kind))
+            put_element(g, &more, fact(g, node_at(p, rank, i)));
     fputs("],\n", g->out);
 }
 
-static void put_causes(const Page *g, int rank)
+static void put_waits(const Page *g, int rank)
 {
-    const List *list = &g->k.p->lists[rank];
-    Place from;
-    fputs("\"c\":\"", g->out);
-    for (int i = 0; i < list->count; i++)
-        if (list->at[i].kind <= ACT_W)
-            fputc('0' + (int)cause_of(&g->k, (Place){rank, i}, &from), g->out);
-    fputs("\",\n", g->out);
-}
-
-/* What an action waits for so that a buffer is free: its cause first, then the
- * WAITs between it and the action before. */
-static void put_buffer_waits(const Page *g, int rank)
-{
-    const List *list = &g->k.p->lists[rank];
-    Place from;
+    const Program *p = g->k.p;
     bool more = false;
-    fputs("\"b\":[", g->out);
-    for (int i = 0, place = 0, since = 0; i < list->count; i++) {
-        if (list->at[i].kind > ACT_W)
+    int from, message;
+    fputs("\"c\":\"", g->out);
+    for (int i = 0; i < p->lists[rank].count; i++)
+        if (is_compute(p->lists[rank].at[i].kind))
+            fputc('0' + (int)why_waits(p, p->nodes, node_at(p, rank, i), &from,
+                                       &message),
+                  g->out);
+    fputs("\",\n\"w\":[", g->out);
+    for (int i = 0, place = 0; i < p->lists[rank].count; i++) {
+        int node = node_at(p, rank, i);
+        if (!is_compute(p->lists[rank].at[i].kind))
             continue;
-        if (cause_of(&g->k, (Place){rank, i}, &from) == CAUSE_BUFFER) {
-            put_element(g, &more, place);
-            put_element(g, &more, number_of(g, from));
-        }
-        for (; since < i; since++) {
-            from = freed_by(&g->k, (Place){rank, since});
-            if (from.rank < 0)
-                continue;
+        Waits waits = why_waits(p, p->nodes, node, &from, &message);
+        if (waits > WAITS_RANK && from >= 0 &&
+            (waits != WAITS_DATA || from != maker_of(p, node))) {
             put_element(g, &more, place);
             put_element(g, &more, number_of(g, from));
         }
         place++;
+    }
+    fputs("],\n", g->out);
+}
+
+/* The WAITs before an action, each by the last compute before its message was
+ * taken. */
+static void put_buffer_waits(const Page *g, int rank)
+{
+    const Program *p = g->k.p;
+    bool more = false;
+    int last = p->lists[rank].count;
+    while (last > 0 && !is_compute(p->lists[rank].at[last - 1].kind))
+        last--;
+    fputs("\"b\":[", g->out);
+    for (int i = 0, place = 0; i < last; i++) {
+        int node = node_at(p, rank, i), freed = p->nodes[node].freed;
+        int taken = freed < 0 ? -1 : compute_before(p, freed);
+        if (taken >= 0) {
+            put_element(g, &more, place);
+            put_element(g, &more, number_of(g, taken));
+        }
+        place += is_compute(p->lists[rank].at[i].kind);
     }
     fputs("],\n", g->out);
 }
@@ -211,12 +214,12 @@ static void put_curve(const Page *g, int rank)
     fputs("],\n", g->out);
 }
 
-/* How many computes come before an entry. */
-static int computes_before(const List *list, int entry)
+/* How many computes come before a phase. */
+static int computes_before(const List *list, int phase)
 {
     int count = 0;
-    for (int i = 0; i < entry; i++)
-        count += list->at[i].kind <= ACT_W;
+    for (int i = 0; i < list->count && phase_of(list, i) < phase; i++)
+        count += is_compute(list->at[i].kind);
     return count;
 }
 
@@ -229,13 +232,13 @@ static void put_rank(const Page *g, int rank)
     put_facts(g, "g", rank, fact_gap);
     put_facts(g, "d", rank, fact_duration);
     put_facts(g, "f", rank, fact_from);
-    put_causes(g, rank);
+    put_waits(g, rank);
     put_buffer_waits(g, rank);
     put_curve(g, rank);
     fprintf(g->out,
             "\"steady\":%d,\"cooldown\":%d,\"arena\":%zu,\"lasting\":%zu}",
-            computes_before(list, list->steady),
-            computes_before(list, list->cooldown), 4 * p->arena_floats[rank],
+            computes_before(list, 1),
+            computes_before(list, 2), 4 * p->arena_floats[rank],
             4 * g->k.curves[rank].lasting);
 }
 
@@ -284,8 +287,8 @@ static void put_chunks(const Page *g)
     for (int c = 0; c < p->chunk_count; c++) {
         fprintf(g->out,
                 "%s{\"ordinal\":%d,\"message\":%ld,\"layers\":", c ? ",\n" : "",
-                g->k.ordinal[c], ticks(g, p->cost.message[c]));
-        put_string(g->out, chunk_layers(p, c));
+                g->k.ordinal[c], ticks(g, p->cost.wire[c] + p->cost.delay[c]));
+        put_string(g->out, layers_text(p, c));
         fputs(",\"buffer\":[", g->out);
         for (int kind = 0; kind < MICRO_KINDS; kind++) {
             if (kind)

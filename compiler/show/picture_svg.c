@@ -34,7 +34,7 @@ typedef struct Drawing {
 } Drawing;
 
 /* Blue, green, teal and brown, as in the terminal: F B I W. */
-static const unsigned char colours[ACT_W + 1][3] = {
+static const unsigned char colours[COMPUTE_KINDS][3] = {
     {29, 91, 160}, {35, 122, 70}, {12, 124, 124}, {158, 96, 24}};
 
 /* ---- sizes ---- */
@@ -51,9 +51,10 @@ static double forward_time(const Program *p)
     long count = 0;
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->lists[r].count; i++) {
+            const Node *node = &p->nodes[node_at(p, r, i)];
             if (p->lists[r].at[i].kind != ACT_F)
                 continue;
-            sum += p->times[r].end[i] - p->times[r].start[i];
+            sum += node->end - node->start;
             count++;
         }
     }
@@ -312,8 +313,9 @@ static void actions_of_style(const Drawing *d, int rank, int kind, int level)
     for (int i = 0; i < p->lists[rank].count; i++) {
         if (!has_style(d, p->lists[rank].at[i], kind, level))
             continue;
-        double x = LEFT + p->times[rank].start[i] * d->stretch,
-               w = LEFT + p->times[rank].end[i] * d->stretch - x;
+        const Node *node = &p->nodes[node_at(p, rank, i)];
+        double x = LEFT + node->start * d->stretch,
+               w = LEFT + node->end * d->stretch - x;
         if (!any)
             fprintf(d->out, "<path class=\"%s%d\" d=\"", action_names[kind],
                     level);
@@ -333,8 +335,9 @@ static void numbers(const Drawing *d, int rank, bool dark)
     fprintf(d->out, "<g class=\"%s\">", dark ? "on" : "off");
     for (int i = 0; i < p->lists[rank].count; i++) {
         Action a = p->lists[rank].at[i];
-        double start = p->times[rank].start[i], end = p->times[rank].end[i];
-        if (a.kind > ACT_W || dark != (whiteness(d, shade(d, a.chunk)) < 0.3) ||
+        const Node *node = &p->nodes[node_at(p, rank, i)];
+        double start = node->start, end = node->end;
+        if (!is_compute(a.kind) || dark != (whiteness(d, shade(d, a.chunk)) < 0.3) ||
             (end - start) * d->stretch < digits(a.micro) * d->digits * 0.58 + 2)
             continue;
         put(d, "<text x=\"", LEFT + (start + end) / 2 * d->stretch);
@@ -418,15 +421,14 @@ typedef struct Arrow {
 static bool arrow_of(const Drawing *d, int rank, int index, Arrow *arrow)
 {
     const Program *p = d->k.p;
-    ActionKind kind = p->lists[rank].at[index].kind;
-    if (kind != ACT_SEND_F && kind != ACT_SEND_B)
+    if (!is_send(p->lists[rank].at[index].kind))
         return false;
-    Place to = other_end(&d->k, (Place){rank, index});
-    bool down = to.rank > rank;
-    *arrow = (Arrow){LEFT + p->times[rank].start[index] * d->stretch,
+    int send = node_at(p, rank, index), to = p->lists[rank].at[index].peer;
+    bool down = to > rank;
+    *arrow = (Arrow){LEFT + p->nodes[send].start * d->stretch,
                      row_top(d, rank) + (down ? d->lane : 0),
-                     LEFT + p->times[to.rank].end[to.index] * d->stretch,
-                     row_top(d, to.rank) + (down ? 0 : d->lane)};
+                     LEFT + p->nodes[send].end * d->stretch,
+                     row_top(d, to) + (down ? 0 : d->lane)};
     return true;
 }
 

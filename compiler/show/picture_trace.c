@@ -3,7 +3,8 @@
  *
  * One process, a thread per rank; every compute is a complete event, every
  * message a flow from the compute that made it to the one that reads it, bytes
- * alive a counter per rank. Times are microseconds; without modelled seconds
+ * alive a counter per rank. A second process has a thread for each wire that
+ * carries its messages for a time. Times are microseconds; without modelled seconds
  * one forward of a chunk is a millisecond. Events are in order of time. */
 #include "picture.h"
 
@@ -12,6 +13,7 @@
 typedef enum {
     EVENT_COUNTER,
     EVENT_COMPUTE,
+    EVENT_MESSAGE,
     EVENT_FLOW_END,
     EVENT_FLOW_START
 } EventKind;
@@ -19,7 +21,8 @@ typedef enum {
 typedef struct Event {
     double time;  // microseconds
     EventKind kind;
-    Place at;      // of the compute; of a counter: rank, level
+    int node;      // of the compute, of the SEND; of a counter: the level
+    int rank;      // of a counter
     int sequence;  // ties stay in this order
 } Event;
 
@@ -29,43 +32,48 @@ typedef struct Trace {
     double scale;  // microseconds per unit of time
     Event *events;
     int count;
-    int *first;  // [rank] number of its first entry among all: names of flows
 } Trace;
 
-static void add(Trace *t, double time, EventKind kind, Place at)
+static Event *add(Trace *t, double time, EventKind kind, int node)
 {
     Arena *arena = t->k.p->arena;
     t->events = array_grow(arena, t->events, t->count, sizeof *t->events);
-    t->events[t->count] = (Event){time, kind, at, t->count};
-    t->count++;
+    t->events[t->count] = (Event){time * t->scale, kind, node, 0, t->count};
+    return &t->events[t->count++];
 }
 
 /* A flow belongs to the slice that is open at its time: it leaves a moment
  * before its compute ends, and arrives with the one that reads it. */
-static void add_compute(Trace *t, Place at)
-{
-    const Times *times = t->k.p->times;
-    double start = times[at.rank].start[at.index] * t->scale;
-    add(t, start, EVENT_COMPUTE, at);
-    if (brought_by(&t->k, at).rank < 0)
-        return;
-    Place made = made_by(&t->k, at);
-    double end = times[made.rank].end[made.index] * t->scale,
-           length = end - times[made.rank].start[made.index] * t->scale;
-    add(t, end - (length < 0.002 ? length / 2 : 0.001), EVENT_FLOW_START, at);
-    add(t, start, EVENT_FLOW_END, at);
-}
-
-static void collect(Trace *t)
+static void add_compute(Trace *t, int node)
 {
     const Program *p = t->k.p;
-    for (int r = 0; r < p->ranks; r++) {
-        for (int i = 0; i < t->k.curves[r].count; i++)
-            add(t, t->k.curves[r].at[i].time * t->scale, EVENT_COUNTER,
-                (Place){r, i});
-        for (int i = 0; i < p->lists[r].count; i++)
-            if (p->lists[r].at[i].kind <= ACT_W)
-                add_compute(t, (Place){r, i});
+    const Node *own = &p->nodes[node];
+    add(t, own->start, EVENT_COMPUTE, node);
+    int maker = maker_of(p, node);
+    if (maker < 0 || maker == own->data)  // in memory
+        return;
+    double end = p->nodes[maker].end, length = end - p->nodes[maker].start,
+           moment = 0.001 / t->scale;
+    add(t, end - (length < 2 * moment ? length / 2 : moment), EVENT_FLOW_START,
+        node);
+    add(t, own->start, EVENT_FLOW_END, node);
+}
+
+/* Of one rank. Messages that take no time on their wire are no slices. */
+static void collect_rank(Trace *t, int rank)
+{
+    const Program *p = t->k.p;
+    for (int i = 0; i < t->k.curves[rank].count; i++)
+        add(t, t->k.curves[rank].at[i].time, EVENT_COUNTER, i)->rank = rank;
+    for (int i = 0; i < p->lists[rank].count; i++) {
+        int node = node_at(p, rank, i);
+        if (is_compute(p->lists[rank].at[i].kind))
+            add_compute(t, node);
+        if (!is_send(p->lists[rank].at[i].kind))
+            continue;
+        const Message *message = message_of(p, node);
+        if (message->end > message->begin)
+            add(t, message->begin, EVENT_MESSAGE, node);
     }
 }
 
@@ -105,75 +113,114 @@ static void put_time(FILE *out, unsigned long long whole)
     fwrite(at, 1, (size_t)(text + sizeof text - at), out);
 }
 
+static void put_slice(const Trace *t, const Event *e, int process, int thread,
+                      double end)
+{
+    Action a = action_of(t->k.p, e->node);
+    fprintf(t->out,
+            "{\"ph\":\"X\",\"name\":\"%d%s%d\",\"cat\":\"%s\",\"pid\":%d,"
+            "\"tid\":%d,\"ts\":",
+            a.chunk, action_names[a.kind], a.micro, action_names[a.kind],
+            process, thread);
+    put_time(t->out, picoseconds(e->time));
+    fputs(",\"dur\":", t->out);
+    put_time(t->out, picoseconds(end * t->scale) - picoseconds(e->time));
+}
+
 static void put_compute(const Trace *t, const Event *e)
 {
     static const char *const phases[] = {"warmup", "steady", "cooldown"};
     const Program *p = t->k.p;
-    const List *list = &p->lists[e->at.rank];
-    const Times *times = &p->times[e->at.rank];
-    Action a = list->at[e->at.index];
-    int phase = (e->at.index >= list->steady) + (e->at.index >= list->cooldown);
-    double end = times->end[e->at.index] * t->scale;
-    fprintf(t->out,
-            "{\"ph\":\"X\",\"name\":\"%d%s%d\",\"cat\":\"%s\",\"pid\":0,"
-            "\"tid\":%d,\"ts\":",
-            a.chunk, action_names[a.kind], a.micro, action_names[a.kind],
-            e->at.rank);
-    put_time(t->out, picoseconds(e->time));
-    fputs(",\"dur\":", t->out);
-    put_time(t->out, picoseconds(end) - picoseconds(e->time));
+    Place at = place_of(p, e->node);
+    Action a = action_of(p, e->node);
+    put_slice(t, e, 0, at.rank, p->nodes[e->node].end);
     fprintf(t->out,
             ",\"args\":{\"chunk\":%d,\"microbatch\":%d,\"phase\":\"%s\"}}",
-            a.chunk, a.micro, phases[phase]);
+            a.chunk, a.micro, phases[phase_of(&p->lists[at.rank], at.index)]);
+}
+
+/* Wires are threads of a second process. */
+static int wire_thread(const Program *p, int send)
+{
+    return place_of(p, send).rank * p->ranks + action_of(p, send).peer;
+}
+
+static void put_message(const Trace *t, const Event *e)
+{
+    const Program *p = t->k.p;
+    const Message *message = message_of(p, e->node);
+    put_slice(t, e, 1, wire_thread(p, e->node), message->end);
+    fprintf(t->out, ",\"args\":{\"bytes\":%.0f}}",
+            message_bytes(p, message->boundary));
 }
 
 static void put_flow(const Trace *t, const Event *e)
 {
+    const Program *p = t->k.p;
     bool end = e->kind == EVENT_FLOW_END;
-    Action a = t->k.p->lists[e->at.rank].at[e->at.index];
-    Place thread = end ? e->at : made_by(&t->k, e->at);
+    int thread = place_of(p, end ? e->node : maker_of(p, e->node)).rank;
     fprintf(t->out,
             "{\"ph\":\"%s\",\"name\":\"%s\",\"cat\":\"message\",\"id\":%d,"
             "\"pid\":0,\"tid\":%d,\"ts\":",
             end ? "f\",\"bp\":\"e" : "s",
-            a.kind == ACT_F ? "activation" : "gradient",
-            t->first[e->at.rank] + e->at.index, thread.rank);
+            is_back(action_of(p, e->node).kind) ? "gradient" : "activation",
+            e->node, thread);
     put_time(t->out, picoseconds(e->time));
     fputc('}', t->out);
 }
 
 static void put_counter(const Trace *t, const Event *e)
 {
-    size_t floats = t->k.curves[e->at.rank].at[e->at.index].floats;
+    size_t floats = t->k.curves[e->rank].at[e->node].floats;
     fprintf(t->out,
             "{\"ph\":\"C\",\"name\":\"bytes of rank %d\",\"pid\":0,\"tid\":%d,"
             "\"ts\":",
-            e->at.rank, e->at.rank);
+            e->rank, e->rank);
     put_time(t->out, picoseconds(e->time));
     fprintf(t->out, ",\"args\":{\"alive\":%zu}}", 4 * floats);
 }
 
-static void put_name(const Trace *t, const char *what, int rank,
+static void put_name(const Trace *t, const char *what, int process, int thread,
                      const char *value)
 {
     fprintf(t->out,
-            "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":0,\"tid\":%d,\"args\":{%s}},"
-            "\n",
-            what, rank, value);
+            "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,"
+            "\"args\":{%s}},\n",
+            what, process, thread, value);
+}
+
+/* Of the wires that carry something for a time. */
+static void put_wire_names(const Trace *t)
+{
+    Program *p = t->k.p;
+    bool any = false;
+    for (int i = 0; i < p->message_count; i++) {
+        const Message *message = &p->messages[i];
+        if (message->ordinal || p->cost.wire[message->boundary] <= 0)
+            continue;
+        if (!any)
+            put_name(t, "process_name", 1, 0, "\"name\":\"wires\"");
+        any = true;
+        put_name(t, "thread_name", 1, wire_thread(p, message->send),
+                 text_format(p->arena, "\"name\":\"%d to %d\"",
+                             place_of(p, message->send).rank,
+                             place_of(p, message->receive).rank));
+    }
 }
 
 static void put_names(const Trace *t)
 {
     Program *p = t->k.p;
-    put_name(t, "process_name", 0,
+    put_name(t, "process_name", 0, 0,
              text_format(p->arena, "\"name\":\"%s, %s\"", p->name,
                          p->set.schedule->name));
     for (int r = 0; r < p->ranks; r++) {
-        put_name(t, "thread_name", r,
+        put_name(t, "thread_name", 0, r,
                  text_format(p->arena, "\"name\":\"rank %d\"", r));
-        put_name(t, "thread_sort_index", r,
+        put_name(t, "thread_sort_index", 0, r,
                  text_format(p->arena, "\"sort_index\":%d", r));
     }
+    put_wire_names(t);
 }
 
 static void put_metadata(const Trace *t)
@@ -192,10 +239,8 @@ void picture_trace(Program *p, FILE *out)
 {
     Trace t = {
         .k = picture_of(p), .out = out, .scale = p->cost.unit ? 1000 : 1e6};
-    t.first = arena_take(p->arena, sizeof *t.first * (size_t)(p->ranks + 1));
     for (int r = 0; r < p->ranks; r++)
-        t.first[r + 1] = t.first[r] + p->lists[r].count;
-    collect(&t);
+        collect_rank(&t, r);
     qsort(t.events, (size_t)t.count, sizeof *t.events, by_time);
     put_metadata(&t);
     put_names(&t);
@@ -203,6 +248,7 @@ void picture_trace(Program *p, FILE *out)
         const Event *e = &t.events[i];
         (e->kind == EVENT_COMPUTE   ? put_compute
          : e->kind == EVENT_COUNTER ? put_counter
+         : e->kind == EVENT_MESSAGE ? put_message
                                     : put_flow)(&t, e);
         fputs(i + 1 < t.count ? ",\n" : "\n", out);
     }

@@ -3,33 +3,28 @@
  *     rank 0 | F0  F1  F2  .   .   B0  -   F3 ...
  *
  * One column is one unit of the cost model, or, with modelled seconds, the
- * shortest action, or as long as it takes to fit. A dash continues an action, a
- * dot is idle time. Wide grids are cut into bands of columns. */
-#include "compile.h"
+ * shortest action. A dash continues an action, a dot is idle time. Wide grids
+ * are cut into bands of columns; which are left out is said. Of actions that are
+ * shorter than a column several may begin in one: then it is wider, and has
+ * them all, F3,B1. */
+#include "show.h"
 
 #include <string.h>
 
 enum {
-    BAND = 112,
+    BAND = 112,  // characters of a band
     MAX_COLUMNS = 1 << 16
-};  // characters of a band; columns of a grid
+};
 
 typedef struct Grid {
     Program *p;
-    double unit;        // time of one column
-    int columns, cell;  // cell: characters, with the gap
+    const Timeline *look;
+    double unit;  // time of one column
+    int columns;
+    int *width;   // [column] characters, with the gap
+    int *cells;   // [column] of the row at hand: entry + 1 where one begins, minus that where it goes on
+    int *begun;   // [column] entries that begin in it
 } Grid;
-
-double shortest_action(const Program *p)
-{
-    double shortest = p->makespan;
-    for (int c = 0; c < p->chunk_count; c++)
-        for (int kind = ACT_F; kind <= ACT_B; kind++)
-            if (p->cost.compute[kind][c] > 0 &&
-                p->cost.compute[kind][c] < shortest)
-                shortest = p->cost.compute[kind][c];
-    return shortest;
-}
 
 static int digits(int number)
 {
@@ -39,35 +34,89 @@ static int digits(int number)
     return count;
 }
 
-static Grid make_grid(Program *p, int bands)
+static const char *name_of(const Program *p, Action a)
 {
-    Grid g = {.p = p};
-    g.cell = 2 + digits(p->microbatches - 1);
     if (p->chunk_count > p->ranks)
-        g.cell += digits(p->chunk_count - 1);
-    double most = bands ? bands * (BAND / g.cell) : MAX_COLUMNS;
-    g.unit = p->cost.unit || p->makespan <= 0 ? 1 : shortest_action(p);
-    if (!p->cost.unit && p->makespan / g.unit > most)
-        g.unit = p->makespan / most;
-    g.columns = (int)(p->makespan / g.unit + 0.5);
-    return g;
+        return text_format(p->arena, "%d%s%d", a.chunk, action_names[a.kind],
+                           a.micro);
+    return text_format(p->arena, "%s%d", action_names[a.kind], a.micro);
 }
 
-/* Fills `cells` (columns + 1 of them) with entry + 1 where an action begins,
- * minus that where it goes on. */
-static void fill_row(const Grid *g, int rank, int *cells)
+static int column_of(const Grid *g, double time)
+{
+    int column = (int)(time / g->unit + 0.5);
+    return column < g->columns ? column : g->columns - 1;
+}
+
+static void fill_row(const Grid *g, int rank)
 {
     const Program *p = g->p;
-    memset(cells, 0, sizeof *cells * (size_t)(g->columns + 1));
+    memset(g->cells, 0, sizeof *g->cells * (size_t)g->columns);
+    memset(g->begun, 0, sizeof *g->begun * (size_t)g->columns);
     for (int i = 0; i < p->lists[rank].count; i++) {
-        if (p->lists[rank].at[i].kind > ACT_W)
+        const Node *node = &p->nodes[node_at(p, rank, i)];
+        if (!is_compute(p->lists[rank].at[i].kind))
             continue;
-        int from = (int)(p->times[rank].start[i] / g->unit + 0.5),
-            to = (int)(p->times[rank].end[i] / g->unit + 0.5);
-        for (int c = from; c < to || c == from; c++)
-            if (c < g->columns)
-                cells[c] = c == from ? i + 1 : -(i + 1);
+        int from = column_of(g, node->start);
+        if (!g->begun[from]++)
+            g->cells[from] = i + 1;
+        int end = (int)(node->end / g->unit + 0.5);
+        for (int c = from + 1; c < end && c < g->columns; c++)
+            g->cells[c] = -(i + 1);
     }
+}
+
+/* The actions that begin in the column, which follow each other on the rank. */
+static const char *cell_text(const Grid *g, int rank, int column)
+{
+    const List *list = &g->p->lists[rank];
+    int cell = g->cells[column], left = g->begun[column];
+    if (cell <= 0)
+        return cell ? "-" : ".";
+    const char *text = "";
+    for (int i = cell - 1; left > 0; i++) {
+        if (!is_compute(list->at[i].kind))
+            continue;
+        text = text_format(g->p->arena, "%s%s%s", text, *text ? "," : "",
+                           name_of(g->p, list->at[i]));
+        left--;
+    }
+    return text;
+}
+
+static void widen(const Grid *g, int rank)
+{
+    fill_row(g, rank);
+    for (int c = 0; c < g->columns; c++) {
+        if (g->begun[c] < 2)
+            continue;
+        int length = (int)strlen(cell_text(g, rank, c)) + 1;
+        g->width[c] = length > g->width[c] ? length : g->width[c];
+    }
+}
+
+static Grid make_grid(Program *p, const Timeline *look)
+{
+    Grid g = {.p = p, .look = look};
+    int plain = 2 + digits(p->microbatches - 1);
+    if (p->chunk_count > p->ranks)
+        plain += digits(p->chunk_count - 1);
+    g.unit = look->column > 0                     ? look->column
+             : p->cost.unit || p->makespan <= 0 ? 1
+                                                  : shortest_action(p);
+    if (p->makespan / g.unit > MAX_COLUMNS)
+        g.unit = p->makespan / MAX_COLUMNS;
+    g.columns = (int)(p->makespan / g.unit + 0.5);
+    g.columns += !g.columns;
+    size_t columns = (size_t)g.columns;
+    g.width = arena_take(p->arena, sizeof *g.width * columns);
+    g.cells = arena_take(p->arena, sizeof *g.cells * columns);
+    g.begun = arena_take(p->arena, sizeof *g.begun * columns);
+    for (int c = 0; c < g.columns; c++)
+        g.width[c] = plain;
+    for (int r = 0; r < p->ranks; r++)
+        widen(&g, r);
+    return g;
 }
 
 /* Blue for forward, green for backward, brown for weights; the later chunks of
@@ -83,23 +132,12 @@ static int shade(const Program *p, Action a)
                              : backward[level];
 }
 
-static const char *cell_text(const Grid *g, int rank, int cell)
+static void print_cell(const Grid *g, FILE *out, int rank, int column,
+                       int width)
 {
-    Program *p = g->p;
-    if (cell <= 0)
-        return cell ? "-" : ".";
-    Action a = p->lists[rank].at[cell - 1];
-    if (p->chunk_count > p->ranks)
-        return text_format(p->arena, "%d%s%d", a.chunk, action_names[a.kind],
-                           a.micro);
-    return text_format(p->arena, "%s%d", action_names[a.kind], a.micro);
-}
-
-static void print_cell(const Grid *g, FILE *out, int rank, int cell, int width,
-                       bool colour)
-{
-    const char *text = cell_text(g, rank, cell);
-    if (colour && cell)
+    const char *text = cell_text(g, rank, column);
+    int cell = g->cells[column];
+    if (g->look->colour && cell)
         fprintf(out, "\033[38;5;%dm%-*s\033[0m",
                 cell < 0 ? 240 : shade(g->p, g->p->lists[rank].at[cell - 1]),
                 width, text);
@@ -107,49 +145,62 @@ static void print_cell(const Grid *g, FILE *out, int rank, int cell, int width,
         fprintf(out, "%-*s", width, text);
 }
 
-static void print_band(const Grid *g, FILE *out, const char *margin, int marked,
-                       bool colour, int from, int to, int *cells)
+static void print_band(const Grid *g, FILE *out, int from, int to)
 {
-    const Program *p = g->p;
-    for (int r = 0; r < p->ranks; r++) {
-        fill_row(g, r, cells);
-        fprintf(out, "%s%c rank %-3d|", margin, r == marked ? '>' : ' ', r);
+    for (int r = 0; r < g->p->ranks; r++) {
+        fill_row(g, r);
+        fprintf(out, "%s%c rank %-3d|", g->look->margin,
+                r == g->look->marked ? '>' : ' ', r);
         int last = to;
-        while (last > from && !cells[last - 1])
+        while (last > from && !g->cells[last - 1])
             last--;
         for (int c = from; c < last; c++)
-            print_cell(g, out, r, cells[c], c + 1 < last ? g->cell : 1, colour);
+            print_cell(g, out, r, c, c + 1 < last ? g->width[c] : 1);
         fputc('\n', out);
     }
 }
 
-void timeline(Program *p, FILE *out, const char *margin, int marked,
-              bool colour, int bands)
+/* Where the band that begins at a column ends. */
+static int band_end(const Grid *g, int from)
 {
-    Grid g = make_grid(p, bands);
-    int *cells = arena_take(p->arena, sizeof *cells * (size_t)(g.columns + 1));
-    int per_band = BAND / g.cell > 0 ? BAND / g.cell : 1,
-        total = (g.columns + per_band - 1) / per_band;
-    for (int band = 0; band < total; band++) {
-        if (bands && total > bands && band == bands - 1 && band < total - 1) {
-            fprintf(out, "%s  (columns %d to %d are not shown)\n", margin,
-                    band * per_band, (total - 1) * per_band - 1);
-            band = total - 1;
-        }
-        int to = (band + 1) * per_band < g.columns ? (band + 1) * per_band
-                                                   : g.columns;
-        if (total > 1)
-            fprintf(out, "%s  from column %d\n", margin, band * per_band);
-        print_band(&g, out, margin, marked, colour, band * per_band, to, cells);
+    int to = from, width = 0;
+    while (to < g->columns && (to == from || width + g->width[to] <= BAND))
+        width += g->width[to++];
+    return to;
+}
+
+static void print_bands(const Grid *g, FILE *out)
+{
+    const char *margin = g->look->margin;
+    int total = 0, last = 0, bands = g->look->bands;
+    for (int c = 0; c < g->columns; total++) {
+        last = c;
+        c = band_end(g, c);
     }
+    for (int band = 0, from = 0; from < g->columns; band++) {
+        if (bands && total > bands && band == bands - 1) {
+            fprintf(out, "%s  (columns %d to %d are not shown)\n", margin, from,
+                    last - 1);
+            from = last;
+        }
+        int to = band_end(g, from);
+        if (total > 1)
+            fprintf(out, "%s  from column %d\n", margin, from);
+        print_band(g, out, from, to);
+        from = to;
+    }
+}
+
+void timeline(Program *p, FILE *out, const Timeline *look)
+{
+    Grid g = make_grid(p, look);
+    print_bands(&g, out);
     if (p->cost.unit)
         fprintf(out,
                 "%s  one column: one chunk's forward; a backward takes two; "
                 "messages take no time\n",
-                margin);
+                look->margin);
     else
-        fprintf(out,
-                "%s  one column: %.4g ms by the cluster's %s and link\n",
-                margin, 1e3 * g.unit,
-                p->set.given[ACT_F].count ? "times" : "flops");
+        fprintf(out, "%s  one column: %s, %s\n", look->margin,
+                seconds_text(p->arena, g.unit), cost_source(p));
 }

@@ -7,9 +7,10 @@
  * in one of them.
  *
  * Where does interleaving stop paying? Its steps are shorter and its messages
- * more. With the link as the only unknown, the step of either plan is the
- * longest path, which grows as the link gets slower; the crossover is the link
- * at which both take the same time, found by halving on the two graphs. */
+ * more. With the link as the only unknown, the step of either plan grows as the
+ * link gets slower; the crossover is the link at which both take the same time.
+ * It is guessed by halving on the two graphs as they are kept, and then planned
+ * again on both sides; where that says otherwise, halving goes on by plans. */
 #include "whatif.h"
 
 #include <errno.h>
@@ -132,25 +133,30 @@ static bool take_lists(Comparison *c, const CompareOptions *o)
 
 /* ---- planning ---- */
 
-/* The file's own schedule keeps the options that the file gives it. */
+/* A schedule that the file names keeps the options that the file gives it. */
 static Replan plan_trial(Comparison *c, const char *name, int stages,
-                         int virtuals, int microbatches)
+                         int virtuals, int microbatches, double link)
 {
     Program *p = c->p;
-    const char *settings[] = {
-        text_format(p->arena, "stages=%d", stages),
-        text_format(p->arena, "virtual=%d", virtuals),
-        text_format(p->arena, "microbatches=%d", microbatches),
-        text_format(p->arena, "schedule=%s", name),
-    };
-    return replan(p, settings,
-                  strcmp(name, p->set.schedule->name) == 0 ? 3 : 4);
+    const Settings *set = &p->set;
+    bool own = set->schedule_at.source >= 0 &&
+               strcmp(name, set->schedule->name) == 0;
+    const char *settings[5];
+    int count = 0;
+    settings[count++] = text_format(p->arena, "stages=%d", stages);
+    settings[count++] = text_format(p->arena, "virtual=%d", virtuals);
+    settings[count++] = text_format(p->arena, "microbatches=%d", microbatches);
+    if (!own)
+        settings[count++] = text_format(p->arena, "schedule=%s", name);
+    if (link > 0)
+        settings[count++] = text_format(p->arena, "link=%.17g", link);
+    return replan(p, settings, count);
 }
 
 static void try_one(Comparison *c, const char *name, int stages, int virtuals,
                     int microbatches)
 {
-    Replan plan = plan_trial(c, name, stages, virtuals, microbatches);
+    Replan plan = plan_trial(c, name, stages, virtuals, microbatches, 0);
     Trial *t = &c->trials[c->count++];
     *t = (Trial){.schedule = name,
                  .stages = stages,
@@ -189,7 +195,7 @@ static double pace(const Trial *t)
 static bool beats(const Trial *a, const Trial *b)
 {
     double slack = 1e-12 * pace(b);
-    return !a->refused_by && pace(a) <= pace(b) + slack &&
+    return !a->refused_by && !a->sum.too_large && pace(a) <= pace(b) + slack &&
            a->sum.bytes <= b->sum.bytes &&
            (pace(a) < pace(b) - slack || a->sum.bytes < b->sum.bytes);
 }
@@ -198,7 +204,7 @@ static void mark_front(Comparison *c)
 {
     for (int i = 0; i < c->count; i++) {
         Trial *t = &c->trials[i];
-        t->best = !t->refused_by;
+        t->best = !t->refused_by && !t->sum.too_large;
         for (int k = 0; k < c->count && t->best; k++)
             t->best = !beats(&c->trials[k], t);
     }
@@ -206,51 +212,96 @@ static void mark_front(Comparison *c)
 
 /* ---- where interleaving stops paying ---- */
 
-static double step_at(Path *g, double link)
+typedef struct Rivals {  // the same P and M, without and with interleaving
+    Comparison *c;
+    int stages, virtuals, microbatches;
+    Program *one, *many;  // as the file's link has them
+    Node *nodes;          // room for the times of either
+} Rivals;
+
+static bool pays_on_graphs(const Rivals *r, double link)
 {
-    g->p->set.link.value = link;
-    Cost cost = cluster_cost(g->p);
-    return run_path(g, &cost, -1);
+    Cost one = cluster_cost(r->one, link), many = cluster_cost(r->many, link);
+    return retime(r->many, &many, -1, r->nodes) <
+           retime(r->one, &one, -1, r->nodes);
 }
 
-static bool pays_at(Path *one, Path *many, double link)
+static bool pays_as_planned(const Rivals *r, double link)
 {
-    return step_at(many, link) < step_at(one, link);
+    Replan one = plan_trial(r->c, "1f1b", r->stages, 1, r->microbatches, link),
+           many = plan_trial(r->c, "interleaved", r->stages, r->virtuals,
+                             r->microbatches, link);
+    bool pays = !one.refused_by && !many.refused_by &&
+                many.p->makespan < one.p->makespan;
+    close_replan(&one);
+    close_replan(&many);
+    return pays;
 }
 
-/* The largest link, up to a factor of two, at which it no longer pays, to the
- * last bit. */
-static Crossover find_crossover(Path *one, Path *many)
+/* Halves [slow, fast], between which it begins to pay, to one part in
+ * `parts`. */
+static double halve(const Rivals *r, bool (*pays)(const Rivals *r, double link),
+                    double slow, double fast, double parts)
 {
-    double fast = 1e18, slow = fast;
-    if (!pays_at(one, many, 0))
-        return (Crossover){.why = "never pays, however fast the link"};
-    while (slow >= 1 && pays_at(one, many, slow)) {
-        fast = slow;
-        slow /= 2;
-    }
-    if (slow < 1)
-        return (Crossover){.why = "pays on every link"};
-    if (slow == fast)
-        return (Crossover){.why = "pays only on a link beyond 1e18 bytes/s"};
-    for (int i = 0; i < 60; i++) {
+    while (fast - slow > fast / parts) {
         double middle = slow + (fast - slow) / 2;
-        if (pays_at(one, many, middle))
+        if (pays(r, middle))
             fast = middle;
         else
             slow = middle;
     }
-    return (Crossover){.link = fast};
+    return fast;
+}
+
+/* The largest link, up to a factor of two, at which it no longer pays. */
+static Crossover guess(const Rivals *r)
+{
+    double fast = 1e18, slow = fast;
+    while (slow >= 1 && pays_on_graphs(r, slow)) {
+        fast = slow;
+        slow /= 2;
+    }
+    if (slow == fast)
+        return (Crossover){.why = "never pays, however fast the link"};
+    if (slow < 1)
+        return (Crossover){.why = "pays on every link"};
+    return (Crossover){.link = halve(r, pays_on_graphs, slow, fast, 1e6)};
+}
+
+static const double NEAR = 1e-4;  // both sides are planned so far from it
+
+/* Planned again at both sides of the guess: it holds, or it is looked for by
+ * plans. */
+static Crossover find_crossover(const Rivals *r)
+{
+    Crossover found = guess(r);
+    if (found.why)
+        return pays_as_planned(r, 1e18) == (found.why[0] == 'p')
+                   ? found
+                   : (Crossover){.why = "pays on some links and not on others"};
+    double slow = found.link * (1 - NEAR), fast = found.link * (1 + NEAR);
+    for (int i = 0; i < 8 && pays_as_planned(r, slow); i++)
+        slow /= 2;
+    for (int i = 0; i < 8 && !pays_as_planned(r, fast); i++)
+        fast *= 2;
+    if (pays_as_planned(r, slow) || !pays_as_planned(r, fast))
+        return (Crossover){.why = "pays on some links and not on others"};
+    found.link = halve(r, pays_as_planned, slow, fast, 1 / (2.5 * NEAR));
+    return found;
 }
 
 static void add_crossover(Comparison *c, int stages, int microbatches,
                           int virtuals)
 {
-    Replan one = plan_trial(c, "1f1b", stages, 1, microbatches),
-           many = plan_trial(c, "interleaved", stages, virtuals, microbatches);
+    Replan one = plan_trial(c, "1f1b", stages, 1, microbatches, 0),
+           many = plan_trial(c, "interleaved", stages, virtuals, microbatches,
+                             0);
     if (!one.refused_by && !many.refused_by) {
-        Path a = find_path(one.p), b = find_path(many.p);
-        Crossover found = find_crossover(&a, &b);
+        Rivals r = {c, stages, virtuals, microbatches, one.p, many.p, NULL};
+        int a = one.p->first_node[stages], b = many.p->first_node[stages];
+        r.nodes = arena_take(many.p->arena,
+                             sizeof *r.nodes * (size_t)((a > b ? a : b) + 1));
+        Crossover found = find_crossover(&r);
         found.stages = stages;
         found.virtuals = virtuals;
         found.microbatches = microbatches;
@@ -268,16 +319,11 @@ static bool compares(const Comparison *c, const char *name)
     return false;
 }
 
-static bool has_costs(const Program *p)
-{
-    return has_seconds(p);
-}
-
 static void find_crossovers(Comparison *c)
 {
     c->crossovers = arena_take(c->p->arena,
                                sizeof *c->crossovers * (size_t)(c->count + 1));
-    if (!has_costs(c->p) || !compares(c, "1f1b") || !compares(c, "interleaved"))
+    if (!has_seconds(c->p) || !compares(c, "1f1b") || !compares(c, "interleaved"))
         return;
     for (int p = 0; p < c->stage_count; p++)
         for (int m = 0; m < c->microbatch_count; m++)
@@ -291,7 +337,7 @@ static void find_crossovers(Comparison *c)
 
 static double shown_step(const Comparison *c, double step)
 {
-    return has_costs(c->p) ? 1e3 * step : step;
+    return has_seconds(c->p) ? 1e3 * step : step;
 }
 
 static int schedule_width(const Comparison *c)
@@ -317,19 +363,28 @@ static void print_recut(const Comparison *c, FILE *out)
     }
 }
 
+static const char *step_text(const Comparison *c, double step)
+{
+    Arena *arena = c->p->arena;
+    return has_seconds(c->p) ? seconds_text(arena, step)
+                             : text_format(arena, "%.5g", step);
+}
+
 static void print_trial(const Comparison *c, const Trial *t, int width,
                         FILE *out)
 {
-    double memory = c->p->set.memory.value;
+    Arena *arena = c->p->arena;
+    const Summary *sum = &t->sum;
     fprintf(out,
-            "%c %-*s %3d %2d %4d %8.2f %% %8.2f %% %8.2f %% %11.5g %11.5g "
-            "%13zu%c %6d %8ld %13.0f\n",
+            "%c %-*s %3d %2d %4d %10s %10s %10s %11s %11s %13s%c %6d %8ld "
+            "%13s\n",
             t->best ? '*' : ' ', width, t->schedule, t->stages, t->virtuals,
-            t->microbatches, 100 * t->sum.formula, 100 * t->sum.bubble,
-            100 * t->sum.own, shown_step(c, t->sum.step),
-            shown_step(c, pace(t)), t->sum.bytes,
-            memory > 0 && (double)t->sum.bytes > memory ? '!' : ' ',
-            t->sum.copies, t->sum.messages, t->sum.message_bytes);
+            t->microbatches,
+            sum->formula < 0 ? "-" : share_text(arena, sum->formula),
+            share_text(arena, sum->bubble), share_text(arena, sum->own),
+            step_text(c, sum->step), step_text(c, pace(t)),
+            bytes_text(arena, (double)sum->bytes), sum->too_large ? '!' : ' ',
+            sum->copies, sum->messages, bytes_text(arena, sum->message_bytes));
 }
 
 /* The same complaint about other numbers and other names. */
@@ -382,7 +437,7 @@ static void print_crossovers(const Comparison *c, FILE *out)
     double link = c->p->set.link.value;
     if (!compares(c, "1f1b") || !compares(c, "interleaved"))
         return;
-    if (!has_costs(c->p)) {
+    if (!has_seconds(c->p)) {
         fprintf(out, "\nwhere interleaving stops paying depends on the link: "
                      "give a `cluster` block with flops, link and latency\n");
         return;
@@ -391,7 +446,8 @@ static void print_crossovers(const Comparison *c, FILE *out)
         fprintf(out, "\nwhere interleaving stops paying, against 1f1b with the "
                      "same P and M");
     if (c->crossover_count && link > 0)
-        fprintf(out, " (the cluster's link: %.4g bytes/s)", link);
+        fprintf(out, " (the cluster's link: %s)",
+                rate_text(c->p->arena, link));
     if (c->crossover_count)
         fputs(":\n", out);
     for (int i = 0; i < c->crossover_count; i++) {
@@ -401,7 +457,8 @@ static void print_crossovers(const Comparison *c, FILE *out)
         if (x->why)
             fprintf(out, "it %s\n", x->why);
         else
-            fprintf(out, "on links slower than %.6g bytes/s\n", x->link);
+            fprintf(out, "on links slower than %s\n",
+                    rate_text(c->p->arena, x->link));
     }
 }
 
@@ -410,23 +467,23 @@ static void print_table(const Comparison *c, FILE *out)
     int width = schedule_width(c);
     fprintf(out, "%s: %d layers, micro-batches of %d; times %s\n\n", c->p->name,
             c->p->layer_count, (int)c->p->set.rows.value,
-            has_costs(c->p)
-                ? text_format(c->p->arena, "in ms, %s", cost_source(c->p))
+            has_seconds(c->p)
+                ? cost_source(c->p)
                 : "in forwards of the whole model (every chunk alike, F 1, B "
                   "2, messages 0)");
     fprintf(out,
             "  %-*s %3s %2s %4s %32s %11s %11s %14s %6s %8s %13s\n"
             "  %-*s %3s %2s %4s %10s %10s %10s %11s %11s %14s %6s %8s %13s\n",
             width, "", "", "", "", "------------- bubble -----------", "",
-            "step per", "peak bytes of", "peak", "", "message", width,
+            "step per", "peak memory", "peak", "", "message", width,
             "schedule", "P", "v", "M", "textbook", "makespan", "own span",
-            "step", "micro-batch", "the worst rank", "chunks", "messages",
+            "step", "micro-batch", "of a rank", "chunks", "messages",
             "bytes");
     for (int i = 0; i < c->count; i++)
         if (!c->trials[i].refused_by)
             print_trial(c, &c->trials[i], width, out);
     fputs("\n  * nothing is both faster per micro-batch and smaller", out);
-    fputs(c->p->set.memory.value > 0
+    fputs(c->p->set.memory.count
               ? "; ! more than the memory of the cluster's devices\n"
               : "\n",
           out);
@@ -452,7 +509,7 @@ static void print_csv(const Comparison *c, FILE *out)
             "schedule,stages,virtual,microbatches,bubble_textbook,"
             "bubble_makespan,bubble_own_span,step_%s,peak_bytes,peak_chunks,"
             "messages,message_bytes,pareto,refused_by,reason\n",
-            has_costs(c->p) ? "ms" : "forwards");
+            has_seconds(c->p) ? "ms" : "forwards");
     for (int i = 0; i < c->count; i++) {
         const Trial *t = &c->trials[i];
         print_quoted(t->schedule, out);
@@ -463,8 +520,10 @@ static void print_csv(const Comparison *c, FILE *out)
             fputc('\n', out);
             continue;
         }
-        fprintf(out, "%.9g,%.9g,%.9g,%.9g,%zu,%d,%ld,%.0f,%d,,\n",
-                t->sum.formula, t->sum.bubble, t->sum.own,
+        if (t->sum.formula >= 0)
+            fprintf(out, "%.9g", t->sum.formula);
+        fprintf(out, ",%.9g,%.9g,%.9g,%zu,%d,%ld,%.0f,%d,,\n", t->sum.bubble,
+                t->sum.own,
                 shown_step(c, t->sum.step), t->sum.bytes, t->sum.copies,
                 t->sum.messages, t->sum.message_bytes, t->best);
     }
@@ -495,14 +554,16 @@ static void json_trial(const Comparison *c, const Trial *t, FILE *out)
         print_string(t->reason, out);
     } else {
         fprintf(out,
-                ",\n     \"bubble_textbook\": %.9g, \"bubble_makespan\": %.9g, "
+                ",\n     \"bubble_textbook\": %s, \"bubble_makespan\": %.9g, "
                 "\"bubble_own_span\": %.9g,\n     \"step\": %.9g, "
                 "\"peak_bytes\": %zu, \"peak_chunks\": %d, \"messages\": %ld, "
                 "\"message_bytes\": %.0f, \"pareto\": %s",
-                t->sum.formula, t->sum.bubble, t->sum.own,
-                shown_step(c, t->sum.step), t->sum.bytes, t->sum.copies,
-                t->sum.messages, t->sum.message_bytes,
-                t->best ? "true" : "false");
+                t->sum.formula < 0
+                    ? "null"
+                    : text_format(c->p->arena, "%.9g", t->sum.formula),
+                t->sum.bubble, t->sum.own, shown_step(c, t->sum.step),
+                t->sum.bytes, t->sum.copies, t->sum.messages,
+                t->sum.message_bytes, t->best ? "true" : "false");
     }
     fputc('}', out);
 }
@@ -512,7 +573,7 @@ static void print_json(const Comparison *c, FILE *out)
     fputs("{\"model\": ", out);
     print_string(c->p->name, out);
     fprintf(out, ", \"step_unit\": \"%s\",\n  \"plans\": [\n",
-            has_costs(c->p) ? "ms" : "forwards of the whole model");
+            has_seconds(c->p) ? "ms" : "forwards of the whole model");
     for (int i = 0; i < c->count; i++) {
         json_trial(c, &c->trials[i], out);
         fputs(i + 1 < c->count ? ",\n" : "\n", out);

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { LISTED = 8, BAND = 112, BANDS = 4 };
+enum { LISTED = 8, BAND = 112, BANDS = 4, MAX_COLUMNS = 1 << 16 };
 
 typedef enum {
     KEPT,       // at the same place among what both have
@@ -25,33 +25,23 @@ typedef enum {
 typedef struct Side {
     Program *p;
     const char *name;
-    int cells;         // micro-batches x chunks
-    int *place[4];     // [kind][cell] place in its rank's order, -1
+    int *place;        // [node] of a compute: its place in its rank's order
     Change **changes;  // [rank][place]
     double scale;      // of its times, to those of the drawing
 } Side;
 
-static int cell(const Program *p, Action a)
-{
-    return a.micro * p->chunk_count + a.chunk;
-}
-
 static Side open_side(Program *p, const char *name)
 {
     Side s = {.p = p, .name = name, .scale = 1};
-    s.cells = p->microbatches * p->chunk_count;
+    s.place = arena_take(p->arena, sizeof *s.place *
+                                       (size_t)(p->first_node[p->ranks] + 1));
     s.changes = arena_take(p->arena, sizeof *s.changes * (size_t)p->ranks);
-    for (int kind = ACT_F; kind <= ACT_W; kind++) {
-        s.place[kind] = arena_take(p->arena,
-                                   sizeof(int) * (size_t)(s.cells + 1));
-        memset(s.place[kind], -1, sizeof(int) * (size_t)(s.cells + 1));
-    }
     for (int r = 0; r < p->ranks; r++) {
-        const List *list = &p->order[r];
-        s.changes[r] = arena_take(p->arena,
-                                  sizeof(Change) * (size_t)(list->count + 1));
-        for (int i = 0; i < list->count; i++)
-            s.place[list->at[i].kind][cell(p, list->at[i])] = i;
+        s.changes[r] = arena_take(
+            p->arena, sizeof(Change) * (size_t)(p->order[r].count + 1));
+        for (int i = 0, place = 0; i < p->lists[r].count; i++)
+            if (is_compute(p->lists[r].at[i].kind))
+                s.place[node_at(p, r, i)] = place++;
     }
     return s;
 }
@@ -59,11 +49,11 @@ static Side open_side(Program *p, const char *name)
 /* Place of the other plan's action in this one, -1: it has none. */
 static int place_in(const Side *s, Action a, int *rank)
 {
-    if (a.chunk >= s->p->chunk_count ||
-        a.micro >= s->p->microbatches)
+    int node = find_node(s->p, a.kind, a.chunk, a.micro);
+    if (node < 0)
         return -1;
     *rank = s->p->chunks[a.chunk].rank;
-    return s->place[a.kind][cell(s->p, a)];
+    return s->place[node];
 }
 
 /* ---- what changed ---- */
@@ -157,7 +147,7 @@ static void both(FILE *out, const char *what, const char *a, const char *b)
 
 static const char *percent(Program *p, double share)
 {
-    return text_format(p->arena, "%.2f %%", 100 * share);
+    return share < 0 ? "none" : share_text(p->arena, share);
 }
 
 static const char *peaks(Program *p)
@@ -183,7 +173,7 @@ static void print_summary(const Side *a, const Side *b, FILE *out)
     both(out,
          p->cost.unit && q->cost.unit ? "makespan, in forwards of one chunk"
                                       : "makespan",
-         duration_text(p, x.makespan), duration_text(q, y.makespan));
+         time_text(p, x.makespan), time_text(q, y.makespan));
     if (p->cost.unit && q->cost.unit && p->copy_chunks != q->copy_chunks)
         both(out, "makespan, in forwards of the model",
              text_format(p->arena, "%.6g", x.step),
@@ -191,13 +181,13 @@ static void print_summary(const Side *a, const Side *b, FILE *out)
     both(out, "bubble, textbook", percent(p, x.formula), percent(q, y.formula));
     both(out, "bubble, makespan", percent(p, x.bubble), percent(q, y.bubble));
     both(out, "bubble, own span", percent(p, x.own), percent(q, y.own));
-    both(out, "peak bytes", text_format(p->arena, "%zu", x.bytes),
-         text_format(q->arena, "%zu", y.bytes));
+    both(out, "peak bytes", bytes_text(p->arena, (double)x.bytes),
+         bytes_text(q->arena, (double)y.bytes));
     both(out, "peak chunks, by rank", peaks(p), peaks(q));
     both(out, "messages", text_format(p->arena, "%ld", x.messages),
          text_format(q->arena, "%ld", y.messages));
-    both(out, "message bytes", text_format(p->arena, "%.0f", x.message_bytes),
-         text_format(q->arena, "%.0f", y.message_bytes));
+    both(out, "message bytes", bytes_text(p->arena, x.message_bytes),
+         bytes_text(q->arena, y.message_bytes));
 }
 
 static void list_change(const Side *a, const Side *b, int rank, int i,
@@ -252,7 +242,7 @@ static void rank_changes(const Side *a, const Side *b, int rank, bool all,
 typedef struct Drawing {
     Side *a, *b;
     double unit;  // time of one column
-    int columns, width;
+    int columns, shown, width;
     FILE *out;
 } Drawing;
 
@@ -269,17 +259,6 @@ static int longest_name(const Side *s)
     return longest;
 }
 
-static double shortest_of_side(const Side *s)
-{
-    double shortest = s->p->makespan;
-    for (int c = 0; c < s->p->chunk_count; c++)
-        for (int kind = ACT_F; kind <= ACT_B; kind++) {
-            double time = s->p->cost.compute[kind][c];
-            shortest = time > 0 && time < shortest ? time : shortest;
-        }
-    return shortest * s->scale;
-}
-
 static Drawing plan_drawing(Side *a, Side *b, bool all, FILE *out)
 {
     Drawing d = {.a = a, .b = b, .out = out};
@@ -287,7 +266,8 @@ static Drawing plan_drawing(Side *a, Side *b, bool all, FILE *out)
         a->scale = 1.0 / a->p->copy_chunks;
         b->scale = 1.0 / b->p->copy_chunks;
     }
-    double one = shortest_of_side(a), other = shortest_of_side(b),
+    double one = shortest_action(a->p) * a->scale,
+           other = shortest_action(b->p) * b->scale,
            end = a->p->makespan * a->scale;
     d.width = longest_name(a) > longest_name(b) ? longest_name(a)
                                                 : longest_name(b);
@@ -295,10 +275,11 @@ static Drawing plan_drawing(Side *a, Side *b, bool all, FILE *out)
     d.unit = one < other ? one : other;
     if (b->p->makespan * b->scale > end)
         end = b->p->makespan * b->scale;
-    int most = all ? 1 << 16 : BANDS * (BAND / d.width);
-    if (end / d.unit > most)
-        d.unit = end / most;
+    if (end / d.unit > MAX_COLUMNS)
+        d.unit = end / MAX_COLUMNS;
     d.columns = (int)(end / d.unit + 0.5);
+    d.shown = all ? d.columns : BANDS * (BAND / d.width);
+    d.shown = d.shown < d.columns ? d.shown : d.columns;
     return d;
 }
 
@@ -310,10 +291,11 @@ static void draw_row(const Drawing *d, const Side *s, int rank, int from,
     int place = 0, last = from;
     memset(cells, 0, sizeof *cells * (size_t)(d->columns + 1));
     for (int i = 0; i < p->lists[rank].count; i++) {
-        if (p->lists[rank].at[i].kind > ACT_W)
+        const Node *node = &p->nodes[node_at(p, rank, i)];
+        if (!is_compute(p->lists[rank].at[i].kind))
             continue;
-        int begin = (int)(p->times[rank].start[i] * s->scale / d->unit + 0.5),
-            end = (int)(p->times[rank].end[i] * s->scale / d->unit + 0.5);
+        int begin = (int)(node->start * s->scale / d->unit + 0.5),
+            end = (int)(node->end * s->scale / d->unit + 0.5);
         place++;
         for (int c = begin; c < end || c == begin; c++)
             if (c < d->columns)
@@ -338,7 +320,7 @@ static void draw_band(const Drawing *d, int from, int to, int *cells)
 {
     int ranks = d->a->p->ranks > d->b->p->ranks ? d->a->p->ranks
                                                 : d->b->p->ranks;
-    if (from > 0 || to < d->columns)
+    if (from > 0 || to < d->shown)
         fprintf(d->out, "  from column %d\n", from);
     for (int r = 0; r < ranks; r++) {
         for (int side = 0; side < 2; side++) {
@@ -361,13 +343,15 @@ static void draw(Side *a, Side *b, bool all, FILE *out)
     int *cells = arena_take(b->p->arena,
                             sizeof *cells * (size_t)(d.columns + 1));
     int per_band = BAND / d.width > 0 ? BAND / d.width : 1;
-    for (int from = 0; from < d.columns; from += per_band)
+    for (int from = 0; from < d.shown; from += per_band)
         draw_band(&d, from,
-                  from + per_band < d.columns ? from + per_band : d.columns,
-                  cells);
+                  from + per_band < d.shown ? from + per_band : d.shown, cells);
+    if (d.shown < d.columns)
+        fprintf(out, "  (columns %d to %d are not shown; --all shows them)\n",
+                d.shown, d.columns - 1);
     fputs("  ~ moved, - only in A, + only in B; ", out);
     if (!a->p->cost.unit || !b->p->cost.unit)
-        fprintf(out, "one column: %.4g ms\n", 1e3 * d.unit);
+        fprintf(out, "one column: %s\n", seconds_text(b->p->arena, d.unit));
     else if (a->p->copy_chunks == b->p->copy_chunks)
         fprintf(out, "one column: %.4g of one chunk's forward\n",
                 d.unit * a->p->copy_chunks);

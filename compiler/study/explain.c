@@ -5,7 +5,7 @@
  * one started right after is what it waited for, and so on back until the time
  * at which the wait began: the chain. It is a piece of the longest path that
  * ends in the action. Remedies are tried, not guessed: an action that costs
- * nothing and messages that take no time on the same graph (path.c), other
+ * nothing and messages that take no time on the same graph (plan/nodes.c), other
  * settings by planning the file again (replan.c). */
 #include "whatif.h"
 
@@ -29,7 +29,9 @@ typedef struct Gap {  // of one rank; before an action, or after the last one
 
 typedef struct Explanation {
     Program *p;
-    Path g;
+    int *next;       // [node] along the longest path through it
+    double *latest;  // [node] end that does not make the step longer
+    Node *other;     // [node] times of the same graph with other costs
     FILE *out;
     bool all;
     double makespan, tiny;  // times closer than this are the same
@@ -41,24 +43,12 @@ typedef struct Explanation {
 
 static const char *name_of(const Explanation *e, int node)
 {
-    return action_text(e->p, *action_of(&e->g, node));
+    return action_text(e->p, action_of(e->p, node));
 }
 
 static const char *time_of(const Explanation *e, double time)
 {
-    if (e->p->cost.unit)
-        return text_format(e->p->arena, "%.6g", time);
-    return text_format(e->p->arena, "%.5g", 1e3 * time);
-}
-
-static const char *unit_of(const Explanation *e)
-{
-    return e->p->cost.unit ? "" : " ms";
-}
-
-static bool same_time(const Explanation *e, double a, double b)
-{
-    return a - b < e->tiny && b - a < e->tiny;
+    return time_text(e->p, time);
 }
 
 /* ---- where ---- */
@@ -92,62 +82,57 @@ static bool take_place(const Explanation *e, const char *text, int *rank,
     return false;
 }
 
-/* "2F3" -> its node; -2: no action is written like that, -1: there is none. */
+/* "2F3" -> its node; -2: no compute is written like that, -1: there is none. */
 static int take_action(const Explanation *e, const char *text)
 {
-    char *end;
-    long chunk = strtol(text, &end, 10);
-    const char *kinds = "FBIW", *kind = *end ? strchr(kinds, *end) : NULL;
-    if (end == text || !kind || end[1] < '0' || end[1] > '9')
+    Action a;
+    if (!read_action(text, strlen(text), &a) || !is_compute(a.kind))
         return -2;
-    long micro = strtol(end + 1, &end, 10);
-    if (*end)
-        return -2;
-    return find_action(&e->g, (ActionKind)(kind - kinds),
-                       chunk > 1 << 30 ? -1 : (int)chunk,
-                       micro > 1 << 30 ? -1 : (int)micro);
+    return find_node(e->p, a.kind, a.chunk, a.micro);
 }
 
 /* ---- the wait ---- */
 
-static bool is_compute(const Explanation *e, int node)
+static Gap gap_before(const Program *p, int node)
 {
-    return action_of(&e->g, node)->kind <= ACT_W;
-}
-
-static Gap gap_before(const Explanation *e, int node)
-{
-    int before = compute_before(&e->g, node);
-    return (Gap){e->g.nodes[node].rank,
+    int before = compute_before(p, node);
+    return (Gap){place_of(p, node).rank,
                  before,
                  node,
-                 before < 0 ? 0 : e->g.nodes[before].end,
-                 e->g.nodes[node].start,
+                 before < 0 ? 0 : p->nodes[before].end,
+                 p->nodes[node].start,
                  node};
+}
+
+/* The compute that ends the step. */
+static int last_of_all(const Program *p)
+{
+    int last = -1;
+    for (int i = 0; i < p->first_node[p->ranks]; i++)
+        if (is_compute(action_of(p, i).kind) &&
+            (last < 0 || p->nodes[i].end > p->nodes[last].end))
+            last = i;
+    return last;
 }
 
 /* What the rank does at that time: an action, or a gap. */
 static int at_time(const Explanation *e, int rank, double time, Gap *gap)
 {
-    int last = -1, final = 0;
-    for (int i = 0; i < e->g.count; i++) {
-        const PathNode *node = &e->g.nodes[i];
-        if (!is_compute(e, i))
+    const Program *p = e->p;
+    int last = -1;
+    for (int i = p->first_node[rank]; i < p->first_node[rank + 1]; i++) {
+        if (!is_compute(action_of(p, i).kind))
             continue;
-        if (node->end > e->g.nodes[final].end || !is_compute(e, final))
-            final = i;
-        if (node->rank != rank)
-            continue;
-        if (time < node->start - e->tiny) {
-            *gap = gap_before(e, i);
+        if (time < p->nodes[i].start - e->tiny) {
+            *gap = gap_before(p, i);
             return -1;
         }
         last = i;
-        if (time < node->end - e->tiny)
+        if (time < p->nodes[i].end - e->tiny)
             return i;
     }
-    *gap = (Gap){rank,        last, -1, last < 0 ? 0 : e->g.nodes[last].end,
-                 e->makespan, final};
+    *gap = (Gap){rank,        last, -1, last < 0 ? 0 : p->nodes[last].end,
+                 e->makespan, last_of_all(p)};
     return -1;
 }
 
@@ -156,40 +141,76 @@ static void find_chain(Explanation *e, const Gap *gap)
 {
     e->chain = NULL;
     e->chain_count = 0;
-    for (int node = gap->source; node >= 0; node = binding(&e->g, node)) {
+    for (int node = gap->source; node >= 0; node = cause_compute(e->p, e->p->nodes, node)) {
         e->chain = array_grow(e->p->arena, e->chain, e->chain_count,
                               sizeof *e->chain);
         e->chain[e->chain_count++] = node;
-        if (node != gap->after && e->g.nodes[node].start <= gap->from + e->tiny)
+        if (node != gap->after && e->p->nodes[node].start <= gap->from + e->tiny)
             break;
     }
 }
 
-/* How `node` reaches the action that starts right after it: on the same rank,
- * or by a message. */
+static const char *message_text(const Explanation *e, int send)
+{
+    Program *p = e->p;
+    const Message *message = message_of(p, send);
+    double takes = p->nodes[send].end - message->begin;
+    const char *text = text_format(p->arena, "%s to rank %d",
+                                   action_text(p, action_of(p, send)),
+                                   action_of(p, send).peer);
+    return takes > e->tiny ? text_format(p->arena, "%s, %s on the way", text,
+                                         time_of(e, takes))
+                           : text;
+}
+
+/* Why an action of another rank, or of its own, begins when it does. */
+static const char *wait_text(const Explanation *e, int node)
+{
+    Program *p = e->p;
+    int from, message;
+    Waits waits = why_waits(p, p->nodes, node, &from, &message);
+    const char *carried = message < 0 ? "" : message_text(e, message);
+    switch (waits) {
+    case WAITS_RANK:
+        return text_format(p->arena, "%s is next on this rank",
+                           name_of(e, node));
+    case WAITS_LINK:
+        return text_format(
+            p->arena, "the link %d -> %d is the cause: %s, behind %d others",
+            place_of(p, message).rank, action_of(p, message).peer, carried,
+            message_of(p, message)->ordinal);
+    case WAITS_POST:
+        return text_format(p->arena,
+                           "its receive is the cause: posted only then; %s",
+                           carried);
+    case WAITS_BUFFER:
+        return text_format(p->arena,
+                           "a buffer of rank %d is the cause: free when the "
+                           "message in it is taken; %s",
+                           place_of(p, node).rank, carried);
+    default: return carried;
+    }
+}
+
+/* How `node` leads to the action `next`. */
 static const char *reaches(const Explanation *e, int node, int next)
 {
-    const PathNode *a = &e->g.nodes[node], *b = &e->g.nodes[next];
-    const Action *from = action_of(&e->g, node), *to = action_of(&e->g, next);
-    if (a->rank == b->rank)
+    int from, message;
+    why_waits(e->p, e->p->nodes, next, &from, &message);
+    if (from == node)
+        return wait_text(e, next);
+    if (place_of(e->p, node).rank == place_of(e->p, next).rank)
         return text_format(e->p->arena, "%s is next on this rank",
                            name_of(e, next));
-    bool back = to->kind != ACT_F;
-    Action send = {back ? ACT_SEND_B : ACT_SEND_F, from->chunk, from->micro,
-                   b->rank, 0};
-    double takes = e->p->cost.message[back ? from->chunk : to->chunk];
-    return text_format(
-        e->p->arena, "%s to rank %d%s%s%s%s", action_text(e->p, send), b->rank,
-        takes > e->tiny ? ", " : "", takes > e->tiny ? time_of(e, takes) : "",
-        takes > e->tiny ? unit_of(e) : "",
-        takes > e->tiny ? " on the way" : "");
+    return text_format(e->p->arena, "%s of rank %d waits for it",
+                       name_of(e, next), place_of(e->p, next).rank);
 }
 
 static void step_line(const Explanation *e, int node, int next)
 {
-    const PathNode *n = &e->g.nodes[node];
+    const Node *n = &e->p->nodes[node];
     fprintf(e->out, "  %10s .. %-10s rank %-3d ", time_of(e, n->start),
-            time_of(e, n->end), n->rank);
+            time_of(e, n->end), place_of(e->p, node).rank);
     if (next < 0)
         fprintf(e->out, "%s\n", name_of(e, node));
     else
@@ -215,23 +236,22 @@ static void print_chain(const Explanation *e, const Gap *gap)
 
 static const char *needs(const Explanation *e, int node)
 {
-    const Action *a = action_of(&e->g, node);
-    int from = binding(&e->g, node);
+    Program *p = e->p;
+    int from = maker_of(p, node);
     if (from < 0)
         return "nothing";
-    const Action *b = action_of(&e->g, from);
-    if (a->chunk == b->chunk)
-        return text_format(e->p->arena, "%s", name_of(e, from));
-    return text_format(e->p->arena, "the %s of %s, from rank %d",
-                       a->kind == ACT_F ? "output" : "gradient",
-                       name_of(e, from), e->g.nodes[from].rank);
+    if (action_of(p, node).chunk == action_of(p, from).chunk)
+        return name_of(e, from);
+    return text_format(p->arena, "the %s of %s, from rank %d",
+                       is_back(action_of(p, node).kind) ? "gradient" : "output",
+                       name_of(e, from), place_of(p, from).rank);
 }
 
 static void print_gap(Explanation *e, const Gap *gap)
 {
-    fprintf(e->out, "rank %d is idle from %s to %s (%s%s)%s%s", gap->rank,
+    fprintf(e->out, "rank %d is idle from %s to %s (%s)%s%s", gap->rank,
             time_of(e, gap->from), time_of(e, gap->to),
-            time_of(e, gap->to - gap->from), unit_of(e),
+            time_of(e, gap->to - gap->from),
             gap->before < 0 ? ": it has not begun" : ", after ",
             gap->before < 0 ? "" : name_of(e, gap->before));
     if (gap->after < 0)
@@ -248,41 +268,10 @@ static void print_gap(Explanation *e, const Gap *gap)
 
 /* ---- the longest path through an action ---- */
 
-static int tightest_after(const Explanation *e, int node)
-{
-    int found = -1;
-    for (int i = node + 1; i < e->g.count && found < 0; i++) {
-        const PathNode *n = &e->g.nodes[i];
-        if (!is_compute(e, i))
-            continue;
-        double late_start = n->late - (n->end - n->start);
-        bool next = compute_before(&e->g, i) == node &&
-                    same_time(e, late_start, e->g.nodes[node].late);
-        int data = n->data;
-        double message = n->boundary < 0 ? 0 : e->p->cost.message[n->boundary];
-        for (int k = i; data < 0 && k >= 0 && k != node;
-             k = e->g.nodes[k].prev) {  // a TAKE brings it
-            ActionKind kind = action_of(&e->g, k)->kind;
-            if (k != i && kind <= ACT_W)
-                break;
-            if (kind == ACT_TAKE_F || kind == ACT_TAKE_B) {
-                data = e->g.nodes[k].data;
-                message = e->p->cost.message[e->g.nodes[k].boundary];
-            }
-        }
-        if (data >= 0 && !is_compute(e, data))
-            data = compute_before(&e->g, data);
-        if (next || (data == node &&
-                     same_time(e, late_start - message, e->g.nodes[node].late)))
-            found = i;
-    }
-    return found;
-}
-
 static void print_path(Explanation *e, int node)
 {
     int *path = NULL, count = 0;
-    for (int n = node; n >= 0; n = binding(&e->g, n)) {
+    for (int n = node; n >= 0; n = cause_compute(e->p, e->p->nodes, n)) {
         path = array_grow(e->p->arena, path, count, sizeof *path);
         path[count++] = n;
     }
@@ -292,19 +281,21 @@ static void print_path(Explanation *e, int node)
         path[count - 1 - i] = other;
     }
     int here = count - 1;
-    for (int n = tightest_after(e, node); n >= 0; n = tightest_after(e, n)) {
+    for (int n = next_compute(e->p, e->next, node); n >= 0;
+         n = next_compute(e->p, e->next, n)) {
         path = array_grow(e->p->arena, path, count, sizeof *path);
         path[count++] = n;
     }
-    double slack = slack_of(&e->g, node);
+    double slack = e->latest[node] - e->p->nodes[node].end;
+    slack = slack > e->tiny ? slack : 0;
     fprintf(e->out,
-            "\nthe longest path through %s: %s of the step's %s%s; %s%s%s\n",
+            "\nthe longest path through %s: %s of the step's %s; %s%s\n",
             name_of(e, node), time_of(e, e->makespan - slack),
-            time_of(e, e->makespan), unit_of(e),
+            time_of(e, e->makespan),
             slack > 0 ? "it can be later by "
                       : "it is critical: any delay "
                         "makes the step longer",
-            slack > 0 ? time_of(e, slack) : "", slack > 0 ? unit_of(e) : "");
+            slack > 0 ? time_of(e, slack) : "");
     for (int i = 0; i < count; i++) {
         bool near = abs(i - here) <= PATH_SHOWN / 2 || i < 3 || i > count - 4;
         if (!e->all && !near) {
@@ -342,28 +333,28 @@ static void add_outcome(Explanation *e, Trials *t, Outcome outcome)
     t->at[t->count++] = outcome;
 }
 
-/* Of the rank, on the graph as last run. */
-static double idle_of(const Path *g, int rank, double makespan)
+static double idle_of(const Program *p, const Node *nodes, int rank,
+                      double makespan)
 {
-    for (int i = 0; i < g->count; i++)
-        if (g->nodes[i].rank == rank)
-            makespan -= g->nodes[i].end - g->nodes[i].start;
+    for (int i = p->first_node[rank]; i < p->first_node[rank + 1]; i++)
+        if (is_compute(action_of(p, i).kind))
+            makespan -= nodes[i].end - nodes[i].start;
     return makespan;
 }
 
-static double wait_of(const Path *g, const Gap *gap, double makespan)
+static double wait_of(const Node *nodes, const Gap *gap, double makespan)
 {
-    double from = gap->before < 0 ? 0 : g->nodes[gap->before].end;
-    return (gap->after < 0 ? makespan : g->nodes[gap->after].start) - from;
+    double from = gap->before < 0 ? 0 : nodes[gap->before].end;
+    return (gap->after < 0 ? makespan : nodes[gap->after].start) - from;
 }
 
 static Outcome on_graph(Explanation *e, const Gap *gap, const Cost *cost,
                         int free, const char *change)
 {
-    double step = run_path(&e->g, cost, free);
+    double step = retime(e->p, cost, free, e->other);
     return (Outcome){.change = change,
-                     .wait = wait_of(&e->g, gap, step),
-                     .idle = idle_of(&e->g, gap->rank, step),
+                     .wait = wait_of(e->other, gap, step),
+                     .idle = idle_of(e->p, e->other, gap->rank, step),
                      .step = step,
                      .copies = e->sum.copies,
                      .bytes = e->sum.bytes};
@@ -396,15 +387,17 @@ static void free_actions(Explanation *e, const Gap *gap, Trials *t)
 
 static void free_messages(Explanation *e, const Gap *gap, Trials *t)
 {
-    Cost cost = e->p->cost;
+    Cost cost = e->p->cost, none = empty_cost(e->p);
     double most = 0;
-    cost.message = arena_take(e->p->arena,
-                              sizeof *cost.message * (size_t)e->p->chunk_count);
     for (int c = 0; c < e->p->chunk_count; c++)
-        if (e->p->cost.message[c] > most)
-            most = e->p->cost.message[c];
-    if (most > 0)
-        add_outcome(e, t, on_graph(e, gap, &cost, -1, "messages take no time"));
+        if (cost.wire[c] + cost.delay[c] > most)
+            most = cost.wire[c] + cost.delay[c];
+    if (most <= 0)
+        return;
+    cost.wire = none.wire;
+    add_outcome(e, t, on_graph(e, gap, &cost, -1, "links without limit"));
+    cost.delay = none.delay;
+    add_outcome(e, t, on_graph(e, gap, &cost, -1, "messages take no time"));
 }
 
 /* The same action and the one before it on its rank, in another plan. Times
@@ -416,21 +409,20 @@ static void try_settings(Explanation *e, const Gap *gap, Trials *t,
     Replan plan = replan(e->p, settings, count);
     if (!plan.refused_by) {
         Program *q = plan.p;
-        Path g = find_path(q);
-        double step = run_path(&g, &q->cost, -1), scale = 1;
+        double scale = 1;
         Outcome o = {.change = change, .wait = -1};
         if (q->cost.unit)
             scale = (double)e->p->copy_chunks / q->copy_chunks;
         if (gap->after >= 0 && q->chunk_count == e->p->chunk_count) {
-            Action a = *action_of(&e->g, gap->after);
-            int node = find_action(&g, a.kind, a.chunk, a.micro);
-            int before = node < 0 ? -1 : compute_before(&g, node);
+            Action a = action_of(e->p, gap->after);
+            int node = find_node(q, a.kind, a.chunk, a.micro);
+            int before = node < 0 ? -1 : compute_before(q, node);
             if (node >= 0)
-                o.wait = g.nodes[node].start -
-                         (before < 0 ? 0 : g.nodes[before].end);
+                o.wait = q->nodes[node].start -
+                         (before < 0 ? 0 : q->nodes[before].end);
         }
-        o.step = step * scale;
-        o.idle = idle_of(&g, gap->rank, step) * scale;
+        o.step = q->makespan * scale;
+        o.idle = (q->makespan - busy_time(q, gap->rank)) * scale;
         o.copies = summary_of(q).copies;
         o.bytes = summary_of(q).bytes;
         add_outcome(e, t, o);
@@ -504,10 +496,10 @@ static void other_numbers(Explanation *e, const Gap *gap, Trials *t)
 
 static void outcome_line(const Explanation *e, const Outcome *o)
 {
-    fprintf(e->out, "  %-44s %9s %12s %9s %7d %12zu%s\n", o->change,
+    fprintf(e->out, "  %-44s %9s %12s %9s %7d %10s%s\n", o->change,
             o->wait < 0 ? "-" : time_of(e, o->wait), time_of(e, o->idle),
-            time_of(e, o->step), o->copies, o->bytes,
-            o->removes ? "   removes the wait" : "");
+            time_of(e, o->step), o->copies,
+            bytes_text(e->p->arena, (double)o->bytes), o->removes ? "   removes the wait" : "");
 }
 
 /* The pipeline's fill and drain are idle in every plan of one step. */
@@ -534,7 +526,6 @@ static void print_remedies(Explanation *e, const Gap *gap)
     add_outcome(e, &t, on_graph(e, gap, &e->p->cost, -1, "as it is"));
     free_actions(e, gap, &t);
     free_messages(e, gap, &t);
-    run_path(&e->g, &e->p->cost, -1);
     other_options(e, gap, &t);
     other_schedules(e, gap, &t);
     other_numbers(e, gap, &t);
@@ -563,11 +554,10 @@ static int no_place(Explanation *e, const char *where)
 
 static void print_busy(Explanation *e, int node)
 {
-    const PathNode *n = &e->g.nodes[node];
-    Gap gap = gap_before(e, node);
-    fprintf(e->out, "rank %d runs %s from %s to %s%s", n->rank,
-            name_of(e, node), time_of(e, n->start), time_of(e, n->end),
-            unit_of(e));
+    const Node *n = &e->p->nodes[node];
+    Gap gap = gap_before(e->p, node);
+    fprintf(e->out, "rank %d runs %s from %s to %s", gap.rank, name_of(e, node),
+            time_of(e, n->start), time_of(e, n->end));
     if (gap.before >= 0)
         fprintf(e->out, ", after %s", name_of(e, gap.before));
     if (gap.to - gap.from < e->tiny) {
@@ -589,22 +579,25 @@ int explain(Program *p, const char *where, FILE *out, bool all)
     Gap gap;
     int rank;
     double time;
-    e.g = find_path(p);
-    e.makespan = run_path(&e.g, &p->cost, -1);
+    size_t nodes = (size_t)p->first_node[p->ranks] + 1;
+    e.makespan = p->makespan;
     e.tiny = 1e-9 * e.makespan;
+    e.next = arena_take(p->arena, sizeof *e.next * nodes);
+    e.latest = arena_take(p->arena, sizeof *e.latest * nodes);
+    e.other = arena_take(p->arena, sizeof *e.other * nodes);
+    latest_ends(p, e.latest, e.next);
     e.sum = summary_of(p);
     int node = take_action(&e, where);
     if (node == -2 && take_place(&e, where, &rank, &time)) {
-        if (rank >= p->ranks || time > e.makespan)
+        if (rank >= p->ranks || time > e.makespan + e.tiny)
             return no_place(&e, where);
         node = at_time(&e, rank, time, &gap);
     } else if (node < 0) {
         return no_place(&e, where);
     }
-    fprintf(out, "%s, P=%d v=%d M=%d; times in %s\n\n", p->set.schedule->name,
-            p->ranks, (int)p->set.virtuals.value,
-            p->microbatches,
-            p->cost.unit ? "forwards of one chunk" : "ms");
+    fprintf(out, "%s, P=%d v=%d M=%d; times %s\n\n", p->set.schedule->name,
+            p->ranks, (int)p->set.virtuals.value, p->microbatches,
+            p->cost.unit ? "in forwards of one chunk" : cost_source(p));
     if (node >= 0) {
         print_busy(&e, node);
         return 0;

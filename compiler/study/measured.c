@@ -4,13 +4,15 @@
  *
  *     0 3 2F1 41200145 46203771          rank step action start_ns end_ns
  *
- * A trace is taken as a whole or not at all: in each step every action of the
- * plan stands once, on its rank, in its order. Of all steps the one of median
- * length stands for the run; the first of a run, which also warms up, only
- * where there is no other.
+ * A trace is taken as a whole or not at all: in each step every compute, SEND and
+ * RECV of the plan stands once, on its rank, in its order; waits, which depend on
+ * where buffers lie, are taken where both have them. Of all steps the one of
+ * median length stands for the run; the first of a run, which also warms up,
+ * only where there is no other.
  *
  * To draw it, the Program is copied and the copy given measured times: one
- * timeline, one picture, whether planned or measured. */
+ * graph, one timeline, one picture, whether planned or measured. */
+#include "measured.h"
 #include "show/picture.h"
 
 #include <errno.h>
@@ -21,22 +23,21 @@
 #include <unistd.h>
 
 typedef struct Sample {  // one line
-    Place at;
+    int node;
     int step, line;
     double start, end;  // seconds
 } Sample;
 
 typedef struct Reader {
     Program *p;
-    Picture k;
     const char *path;
     int line;
     Sample *samples;
     int count;
     int first, last;  // steps
-    int *base;     // [rank] number of its first entry among all; then: of all
-    int recorded;  // of them, in each step
-    int *found;    // [step - first][entry] sample + 1
+    int needed;  // entries that each step has to have
+    int waits;   // lines of entries that it may have
+    int *found;  // [step - first][node] sample + 1
 } Reader;
 
 /* ---- lines ---- */
@@ -69,27 +70,20 @@ static bool take_number(const char **at, char after, long long most,
     return *at > from && *(*at)++ == after;
 }
 
-/* "12SEND_F3"; `length` is that of the word. */
-static bool take_action(const Reader *r, const char *word, size_t length,
-                        Place *place)
+/* "12SEND_F3" -> its node; -1: it is none of this plan. */
+static int find_entry(const Reader *r, const char *word, size_t length,
+                      long long rank, Action *action)
 {
-    const Program *p = r->p;
-    size_t digits = strspn(word, "0123456789"),
-           letters = strspn(word + digits, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-    long long chunk, micro;
-    const char *at = word, *rest = word + digits + letters;
-    if (digits == 0 || !take_number(&at, word[digits], p->chunk_count, &chunk))
-        return false;
-    if (!take_number(&rest, ' ', (long long)p->microbatches,
-                     &micro) ||
-        (size_t)(rest - word) != length + 1 ||
-        micro >= (long long)p->microbatches)
-        return false;
-    for (int kind = 0; kind < ACT_REDUCE; kind++)
-        if (strlen(action_names[kind]) == letters &&
-            strncmp(word + digits, action_names[kind], letters) == 0)
-            *place = place_of(&r->k, (ActionKind)kind, (int)chunk, (int)micro);
-    return place->rank >= 0;
+    if (!read_action(word, length, action))
+        return -1;
+    int node = find_node(r->p, action->kind, action->chunk, action->micro);
+    return node >= 0 && place_of(r->p, node).rank == rank ? node : -1;
+}
+
+/* Where a rank waits for a buffer depends on the plan's times: it may differ. */
+static bool may_be_missing(ActionKind kind)
+{
+    return is_wait(kind);
 }
 
 static bool read_line(Reader *r, const char *at)
@@ -105,8 +99,11 @@ static bool read_line(Reader *r, const char *at)
     if (length == 0 || *at++ != ' ' || !take_number(&at, ' ', most, &start) ||
         !take_number(&at, '\n', most, &end))
         return bad(r, "not `rank step action start_ns end_ns`");
-    Place place = no_place();
-    if (!take_action(r, word, length, &place) || place.rank != rank) {
+    Action action;
+    int node = find_entry(r, word, length, rank, &action);
+    if (node < 0 && is_wait(action.kind) && rank < r->p->ranks)
+        return true;
+    if (node < 0) {
         bad(r, "rank %lld has no action %.*s in this plan", rank,
             (int)(length < 40 ? length : 40), word);
         help(r->p, "read a trace with the file and the -D that it was made "
@@ -118,8 +115,9 @@ static bool read_line(Reader *r, const char *at)
                            : "steps are counted from 1");
     r->samples = array_grow(r->p->arena, r->samples, r->count,
                             sizeof *r->samples);
-    r->samples[r->count++] = (Sample){place, (int)step, r->line,
+    r->samples[r->count++] = (Sample){node, (int)step, r->line,
                                       1e-9 * (double)start, 1e-9 * (double)end};
+    r->waits += may_be_missing(action.kind);
     r->first = r->count == 1 || step < r->first ? (int)step : r->first;
     r->last = step > r->last ? (int)step : r->last;
     return true;
@@ -155,27 +153,16 @@ static bool read_lines(Reader *r)
 /* ---- steps ---- */
 
 /* Reductions and the update are of no micro-batch. */
-static bool is_recorded(const Program *p, Place at)
+static bool is_needed(const Program *p, int node)
 {
-    return p->lists[at.rank].at[at.index].kind < ACT_REDUCE;
+    ActionKind kind = action_of(p, node).kind;
+    return kind < ACT_REDUCE && !may_be_missing(kind);
 }
 
-static void number_entries(Reader *r)
+static int *found_at(const Reader *r, int step, int node)
 {
-    const Program *p = r->p;
-    r->base = arena_take(p->arena, sizeof *r->base * (size_t)(p->ranks + 1));
-    for (int i = 0; i < p->ranks; i++) {
-        r->base[i + 1] = r->base[i] + p->lists[i].count;
-        for (int k = 0; k < p->lists[i].count; k++)
-            r->recorded += is_recorded(p, (Place){i, k});
-    }
-}
-
-static int *found_at(const Reader *r, int step, Place at)
-{
-    size_t entries = (size_t)r->base[r->p->ranks];
-    return &r->found[(size_t)(step - r->first) * entries +
-                     (size_t)(r->base[at.rank] + at.index)];
+    size_t nodes = (size_t)r->p->first_node[r->p->ranks];
+    return &r->found[(size_t)(step - r->first) * nodes + (size_t)node];
 }
 
 /* As many lines as actions and none twice: then none is missing. */
@@ -185,29 +172,33 @@ static bool is_whole(Reader *r)
     long long steps = (long long)r->last - r->first + 1;
     if (r->count == 0)
         return bad(r, "no action is recorded here");
-    if (r->count != steps * r->recorded)
+    for (int i = 0; i < p->first_node[p->ranks]; i++)
+        r->needed += is_needed(p, i);
+    if (r->count - r->waits != steps * r->needed)
         return bad(r,
-                   "%d actions for steps %d to %d: this plan has %d in each "
-                   "step",
-                   r->count, r->first, r->last, r->recorded);
+                   "%d actions and messages for steps %d to %d: this plan has "
+                   "%d in each step",
+                   r->count - r->waits, r->first, r->last, r->needed);
     r->found = arena_take(p->arena, sizeof *r->found * (size_t)steps *
-                                        (size_t)r->base[p->ranks]);
+                                        (size_t)p->first_node[p->ranks]);
     for (int i = 0; i < r->count; i++) {
         const Sample *s = &r->samples[i];
-        int *found = found_at(r, s->step, s->at);
+        int *found = found_at(r, s->step, s->node);
         r->line = s->line;
         if (*found)
             return bad(r, "%s of step %d a second time, after line %d",
-                       action_text(p, p->lists[s->at.rank].at[s->at.index]),
+                       action_text(p, action_of(p, s->node)),
                        s->step, r->samples[*found - 1].line);
         *found = i + 1;
     }
     return true;
 }
 
-static const Sample *sample_at(const Reader *r, int step, Place at)
+/* NULL: the trace has none. */
+static const Sample *sample_at(const Reader *r, int step, int node)
 {
-    return &r->samples[*found_at(r, step, at) - 1];
+    int found = *found_at(r, step, node);
+    return found ? &r->samples[found - 1] : NULL;
 }
 
 static bool is_in_order(Reader *r, int step)
@@ -216,15 +207,15 @@ static bool is_in_order(Reader *r, int step)
     for (int rank = 0; rank < p->ranks; rank++) {
         const Sample *before = NULL;
         for (int i = 0; i < p->lists[rank].count; i++) {
-            if (!is_recorded(p, (Place){rank, i}))
+            const Sample *own = sample_at(r, step, node_at(p, rank, i));
+            if (!own)
                 continue;
-            const Sample *own = sample_at(r, step, (Place){rank, i});
             r->line = own->line;
             if (before && own->start < before->end)
                 return bad(
                     r, "%s begins before %s ends: not the order of this plan",
-                    action_text(p, p->lists[rank].at[i]),
-                    action_text(p, p->lists[rank].at[before->at.index]));
+                    action_text(p, action_of(p, own->node)),
+                    action_text(p, action_of(p, before->node)));
             before = own;
         }
     }
@@ -240,15 +231,13 @@ static Length length_of(const Reader *r, int step)
 {
     const Program *p = r->p;
     double begin = INFINITY, end = 0, busy = 0;
-    for (int rank = 0; rank < p->ranks; rank++) {
-        for (int i = 0; i < p->lists[rank].count; i++) {
-            if (p->lists[rank].at[i].kind > ACT_W)
-                continue;
-            const Sample *s = sample_at(r, step, (Place){rank, i});
-            begin = s->start < begin ? s->start : begin;
-            end = s->end > end ? s->end : end;
-            busy += s->end - s->start;
-        }
+    for (int i = 0; i < p->first_node[p->ranks]; i++) {
+        if (!is_compute(action_of(p, i).kind))
+            continue;
+        const Sample *s = sample_at(r, step, i);
+        begin = s->start < begin ? s->start : begin;
+        end = s->end > end ? s->end : end;
+        busy += s->end - s->start;
     }
     return (Length){step, begin, end - begin,
                     end > begin ? 1 - busy / ((end - begin) * p->ranks) : 0};
@@ -282,35 +271,42 @@ static double clamp(double time, double most)
     return time < 0 ? 0 : time > most ? most : time;
 }
 
+/* A message is there when it was sent, or, if its receiver stood ready before
+ * that, when the receiver had it. */
+static double arrival_of(const Node *send, const Node *receive)
+{
+    return receive->start <= send->end ? receive->end : send->end;
+}
+
+/* An entry that is not in the trace takes no time, behind the one before it. */
 static void fill_times(Reader *r, const Length *chosen)
 {
     Program *p = r->p;
+    int nodes = p->first_node[p->ranks];
     p->measured_step = chosen->step;
     p->measured_makespan = chosen->makespan;
-    p->measured = arena_take(p->arena, sizeof *p->measured * (size_t)p->ranks);
-    for (int rank = 0; rank < p->ranks; rank++) {
-        size_t count = (size_t)p->lists[rank].count;
-        Times *t = &p->measured[rank];
-        *t = (Times){arena_take(p->arena, sizeof(double) * count),
-                     arena_take(p->arena, sizeof(double) * count),
-                     p->times[rank].release};
-        for (int i = 0; i < (int)count; i++) {
-            bool recorded = is_recorded(p, (Place){rank, i});
-            const Sample *s = recorded
-                                  ? sample_at(r, chosen->step, (Place){rank, i})
-                                  : NULL;
-            t->start[i] = clamp(s ? s->start - chosen->begin : INFINITY,
-                                chosen->makespan);
-            t->end[i] = clamp(s ? s->end - chosen->begin : INFINITY,
-                              chosen->makespan);
-        }
+    p->measured = arena_take(p->arena, sizeof *p->measured *
+                                           (size_t)(nodes + 1));
+    for (int i = 0; i < nodes; i++) {
+        const Sample *s = sample_at(r, chosen->step, i);
+        Node *own = &p->measured[i];
+        *own = p->nodes[i];
+        double before = node_before(p, i) < 0 ? 0 : own[-1].end;
+        if (is_collective(action_of(p, i).kind))
+            before = chosen->makespan;
+        own->start = clamp(s ? s->start - chosen->begin : before,
+                           chosen->makespan);
+        own->end = clamp(s ? s->end - chosen->begin : before, chosen->makespan);
+    }
+    for (int i = 0; i < p->message_count; i++) {
+        Node *send = &p->measured[p->messages[i].send];
+        send->end = arrival_of(send, &p->measured[p->messages[i].receive]);
     }
 }
 
 bool measured(Program *p, const char *path)
 {
-    Reader r = {.p = p, .k = picture_of(p), .path = path};
-    number_entries(&r);
+    Reader r = {.p = p, .path = path};
     if (!read_lines(&r) || !is_whole(&r))
         return false;
     for (int step = r.first; step <= r.last; step++)
@@ -324,49 +320,58 @@ bool measured(Program *p, const char *path)
 /* ---- the copy that is drawn ---- */
 
 /* How often a chunk runs each kind of action. */
-static void count_actions(Program *p, int *ran[4])
+static void count_actions(Program *p, int *ran[COMPUTE_KINDS])
 {
-    for (int kind = 0; kind < 4; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         ran[kind] = arena_take(p->arena, sizeof(int) * (size_t)p->chunk_count);
-    for (int rank = 0; rank < p->ranks; rank++)
-        for (int i = 0; i < p->lists[rank].count; i++)
-            if (p->lists[rank].at[i].kind <= ACT_W)
-                ran[p->lists[rank].at[i].kind][p->lists[rank].at[i].chunk]++;
+    for (int i = 0; i < p->first_node[p->ranks]; i++) {
+        Action a = action_of(p, i);
+        if (is_compute(a.kind))
+            ran[a.kind][a.chunk]++;
+    }
 }
 
 /* Mean lengths per chunk, and the quickest message over each boundary. */
-static Cost measured_cost(Program *p, const Picture *k)
+static Cost measured_cost(Program *p)
 {
-    Cost cost = {.unit = false};
-    size_t chunks = (size_t)p->chunk_count;
-    for (int kind = 0; kind < 4; kind++)
-        cost.compute[kind] = arena_take(p->arena, sizeof(double) * chunks);
-    cost.message = arena_take(p->arena, sizeof(double) * chunks);
-    int *ran[4];
+    Cost cost = empty_cost(p);
+    int *ran[COMPUTE_KINDS];
+    cost.unit = false;
+    cost.source = "measured";
     count_actions(p, ran);
-    for (int rank = 0; rank < p->ranks; rank++) {
-        for (int i = 0; i < p->lists[rank].count; i++) {
-            Action a = p->lists[rank].at[i];
-            double end = p->measured[rank].end[i];
-            if (a.kind <= ACT_W)
-                cost.compute[a.kind][a.chunk] += (end -
-                                                  p->measured[rank].start[i]) /
-                                                 ran[a.kind][a.chunk];
-            if (a.kind != ACT_RECV_F && a.kind != ACT_RECV_B)
-                continue;
-            Place send = other_end(k, (Place){rank, i});
-            double *least = &cost.message[a.chunk + (a.kind == ACT_RECV_B)],
-                   time = end - p->measured[send.rank].start[send.index];
-            if (*least == 0 || time < *least)
-                *least = time;
-        }
+    for (int i = 0; i < p->first_node[p->ranks]; i++) {
+        Action a = action_of(p, i);
+        if (is_compute(a.kind))
+            cost.compute[a.kind][a.chunk] += (p->measured[i].end -
+                                              p->measured[i].start) /
+                                             ran[a.kind][a.chunk];
+    }
+    for (int i = 0; i < p->message_count; i++) {
+        const Message *message = &p->messages[i];
+        double *least = &cost.delay[message->boundary],
+               time = p->measured[message->receive].end -
+                      p->measured[message->send].start;
+        if (*least == 0 || time < *least)
+            *least = time;
     }
     return cost;
 }
 
+/* As far as the trace knows: from the send to the arrival. */
+static Message *measured_messages(Program *p)
+{
+    Message *messages = arena_take(p->arena, sizeof *messages *
+                                                 (size_t)(p->message_count + 1));
+    for (int i = 0; i < p->message_count; i++) {
+        messages[i] = p->messages[i];
+        messages[i].begin = p->measured[messages[i].send].start;
+        messages[i].end = p->measured[messages[i].send].end;
+    }
+    return messages;
+}
+
 static Program *measured_plan(Program *p)
 {
-    Picture k = picture_of(p);
     Program *copy = arena_take(p->arena, sizeof *copy);
     Schedule *schedule = arena_take(p->arena, sizeof *schedule);
     *copy = *p;
@@ -374,9 +379,10 @@ static Program *measured_plan(Program *p)
     schedule->name = text_format(p->arena, "%s, measured in step %d",
                                  p->set.schedule->name, p->measured_step);
     copy->set.schedule = schedule;
-    copy->times = p->measured;
+    copy->nodes = p->measured;
+    copy->messages = measured_messages(p);
     copy->makespan = p->measured_makespan;
-    copy->cost = measured_cost(p, &k);
+    copy->cost = measured_cost(p);
     copy->set.has_cluster = false;
     copy->set.given[ACT_F].count = 0;
     return copy;
@@ -385,23 +391,22 @@ static Program *measured_plan(Program *p)
 /* ---- the largest differences ---- */
 
 typedef struct Difference {
-    Place at;
+    int node;
     double adds;  // share of the makespan, measured - planned
 } Difference;
 
 /* From when all that the action needs is done to when it ends: its length, and
  * how long its message takes or it hesitates. What others were late is not its
  * own. */
-static double own_share(const Picture *k, const Times *times, double makespan,
-                        Place at)
+static double own_share(const Program *p, const Node *nodes, double makespan,
+                        int node)
 {
-    Place needs[2] = {place_before(k, at), made_by(k, at)};
+    int needs[2] = {compute_before(p, node), maker_of(p, node)};
     double ready = 0;
     for (int i = 0; i < 2; i++)
-        if (needs[i].rank >= 0 &&
-            times[needs[i].rank].end[needs[i].index] > ready)
-            ready = times[needs[i].rank].end[needs[i].index];
-    return (times[at.rank].end[at.index] - ready) / makespan;
+        if (needs[i] >= 0 && nodes[needs[i]].end > ready)
+            ready = nodes[needs[i]].end;
+    return (nodes[node].end - ready) / makespan;
 }
 
 static int by_size(const void *a, const void *b)
@@ -410,39 +415,34 @@ static int by_size(const void *a, const void *b)
     double dx = fabs(x->adds), dy = fabs(y->adds);
     if (dx != dy)
         return dx > dy ? -1 : 1;
-    return x->at.rank != y->at.rank ? x->at.rank - y->at.rank
-                                    : x->at.index - y->at.index;
+    return x->node - y->node;
 }
 
 static void print_difference(Program *p, FILE *out, const Difference *d)
 {
-    const Times *plan = &p->times[d->at.rank], *real = &p->measured[d->at.rank];
-    int i = d->at.index;
-    double whole[2] = {p->makespan / 100, p->measured_makespan / 100};
-    fprintf(out,
-            "%4d  %-9s %7.2f %%  %7.2f %%  %8.2f %%  %7.2f %%  %+6.2f %%\n",
-            d->at.rank, action_text(p, p->lists[d->at.rank].at[i]),
-            plan->start[i] / whole[0], real->start[i] / whole[1],
-            (plan->end[i] - plan->start[i]) / whole[0],
-            (real->end[i] - real->start[i]) / whole[1], 100 * d->adds);
+    const Node *plan = &p->nodes[d->node], *real = &p->measured[d->node];
+    double whole[2] = {p->makespan, p->measured_makespan};
+    fprintf(out, "%4d  %-9s %9s  %9s  %10s  %9s  %+6.2f %%\n",
+            place_of(p, d->node).rank, action_text(p, action_of(p, d->node)),
+            share_text(p->arena, plan->start / whole[0]),
+            share_text(p->arena, real->start / whole[1]),
+            share_text(p->arena, (plan->end - plan->start) / whole[0]),
+            share_text(p->arena, (real->end - real->start) / whole[1]),
+            100 * d->adds);
 }
 
 static void print_differences(Program *p, FILE *out)
 {
     enum { SHOWN = 5 };
-    Picture k = picture_of(p);
     Difference *all = NULL;
     int count = 0;
-    for (int rank = 0; rank < p->ranks; rank++) {
-        for (int i = 0; i < p->lists[rank].count; i++) {
-            Place at = {rank, i};
-            if (p->lists[rank].at[i].kind > ACT_W)
-                continue;
-            all = array_grow(p->arena, all, count, sizeof *all);
-            all[count++] = (Difference){
-                at, own_share(&k, p->measured, p->measured_makespan, at) -
-                        own_share(&k, p->times, p->makespan, at)};
-        }
+    for (int i = 0; i < p->first_node[p->ranks]; i++) {
+        if (!is_compute(action_of(p, i).kind))
+            continue;
+        all = array_grow(p->arena, all, count, sizeof *all);
+        all[count++] = (Difference){
+            i, own_share(p, p->measured, p->measured_makespan, i) -
+                   own_share(p, p->nodes, p->makespan, i)};
     }
     qsort(all, (size_t)count, sizeof *all, by_size);
     fprintf(out, "largest differences, in %% of each makespan; `adds` is what "
@@ -457,45 +457,15 @@ static void print_differences(Program *p, FILE *out)
 
 /* ---- text ---- */
 
-/* timeline() makes the shortest action one column. The measured one gets as
- * many columns as the plan, so that the two can be laid on each other. */
-static void take_columns(Program *p, Program *real)
-{
-    double shortest = shortest_action(p);
-    for (int c = 0; c < p->chunk_count; c++)
-        for (int kind = 0; kind < 4; kind++)
-            real->cost.compute[kind][c] = real->makespan * shortest /
-                                          p->makespan;
-}
-
-/* timeline() ends with what a column is; here it is what was measured. */
+/* As many columns as the plan has, so that the two can be laid on each other. */
 static void print_measured_timeline(Program *p, FILE *out, bool colour,
                                     bool all)
 {
-    static const char model[] = " by the cluster's flops and link";
-    char *text = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
-    if (!stream)
-        return;
     Program *real = measured_plan(p);
-    take_columns(p, real);
-    timeline(real, stream, "", -1, colour, all ? 0 : 6);
-    fclose(stream);
-    char *tail = strstr(text, model);
-    if (tail)
-        length = (size_t)(tail - text);
-    fwrite(text, 1, length, out);
-    if (tail)
-        fprintf(out, ", measured\n");
-    free(text);
-}
-
-static const char *makespan_text(Program *p)
-{
-    return p->cost.unit
-               ? text_format(p->arena, "%g forwards of one chunk", p->makespan)
-               : text_format(p->arena, "%.4g ms", 1e3 * p->makespan);
+    double column = p->cost.unit ? 1 : shortest_action(p);
+    timeline(real, out,
+             &(Timeline){"", -1, colour, all ? 0 : 6,
+                         column * real->makespan / p->makespan});
 }
 
 /* A row of a `cluster` block: a time for each chunk, of two copies the mean. */
@@ -535,13 +505,12 @@ static bool split_backwards(Program *p, Cost *cost)
  * step; of messages the mean of the quickest over each boundary. */
 static void print_times(Program *p, FILE *out)
 {
-    Picture k = picture_of(p);
-    Cost cost = measured_cost(p, &k);
+    Cost cost = measured_cost(p);
     double messages = 0;
     int boundaries = 0;
     for (int c = 0; c < p->chunk_count; c++) {
-        messages += cost.message[c];
-        boundaries += cost.message[c] > 0;
+        messages += cost.delay[c];
+        boundaries += cost.delay[c] > 0;
     }
     fputs("\nto plan with these times, in place of the file's own cluster:\n"
           "cluster {",
@@ -562,20 +531,23 @@ void inspect_measured(Program *p, FILE *out, bool colour, bool all)
 {
     Picture k = picture_of(p);
     fprintf(out, "%s\n\nplanned\n", title_line(&k));
-    timeline(p, out, "", -1, colour, all ? 0 : 6);
+    timeline(p, out, &(Timeline){"", -1, colour, all ? 0 : 6, 0});
     fprintf(out, "\nmeasured: step %d, the median of %d\n", p->measured_step,
             p->measured_steps);
     print_measured_timeline(p, out, colour, all);
-    fprintf(out, "\nmakespan: planned %s, measured %.4g ms", makespan_text(p),
-            1e3 * p->measured_makespan);
+    fprintf(out, "\nmakespan: planned %s%s, measured %s",
+            time_text(p, p->makespan),
+            p->cost.unit ? " forwards of one chunk" : "",
+            seconds_text(p->arena, p->measured_makespan));
     if (!p->cost.unit)
         fprintf(out, " (%+.2f %%)",
                 100 * (p->measured_makespan / p->makespan - 1));
     fprintf(out,
-            "\nbubble of the makespan: planned %.2f %%, measured %.2f %%; mean "
-            "of all steps %.2f %%\n\n",
-            100 * bubble_of(p), 100 * bubble_of(measured_plan(p)),
-            100 * p->measured_bubble);
+            "\nbubble of the makespan: planned %s, measured %s; mean of all "
+            "steps %s\n\n",
+            share_text(p->arena, bubble_of(p)),
+            share_text(p->arena, bubble_of(measured_plan(p))),
+            share_text(p->arena, p->measured_bubble));
     print_differences(p, out);
     print_times(p, out);
 }

@@ -6,18 +6,10 @@
  * they say is kept, not printed: a refusal is an answer here. */
 #include "whatif.h"
 
+#include "program/passes.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-static const struct {
-    const char *name;
-    bool (*pass)(Program *p);
-} passes[] = {
-    {"parse", parse},       {"check", check},
-    {"graph", graph},       {"partition", partition},
-    {"schedule", schedule}, {"communicate", communicate},
-    {"prove", prove},       {"memory", memory},
-};
 
 static size_t key_length(const char *setting)
 {
@@ -119,11 +111,11 @@ Replan replan(const Program *from, const char *const *settings, int count)
     plan.recut = !fits;
     if (!fits)
         add_source(p, "-D", "split=balanced", (int)strlen("split=balanced"));
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
-        if (passes[i].pass == prove && from->cost.message &&
+    for (int i = 0; i < PLAN_PASSES; i++) {
+        if (passes[i].run == prove && from->cost.wire &&
             keeps_costs(settings, count) && same_chunks(from, p))
             p->cost = from->cost;
-        if (passes[i].pass(p))
+        if (passes[i].run(p))
             continue;
         plan.refused_by = passes[i].name;
         break;
@@ -142,42 +134,25 @@ void close_replan(Replan *plan)
     plan->p = NULL;
 }
 
-static void count_messages(const Program *p, Summary *sum)
-{
-    for (int r = 0; r < p->ranks; r++) {
-        for (int i = 0; i < p->lists[r].count; i++) {
-            Action a = p->lists[r].at[i];
-            if (a.kind != ACT_SEND_F && a.kind != ACT_SEND_B)
-                continue;
-            const Chunk *chunk = &p->chunks[a.chunk];
-            int tensor = a.kind == ACT_SEND_F ? chunk->y : chunk->dx;
-            sum->messages++;
-            sum->message_bytes += 4.0 * (double)p->tensors[tensor].floats;
-        }
-    }
-}
-
 Summary summary_of(const Program *p)
 {
-    Summary sum = {.makespan = p->makespan, .bubble = bubble_of(p)};
-    sum.step = p->cost.unit ? p->makespan / p->copy_chunks : p->makespan;
-    sum.formula = p->set.schedule->bubble(
-        p->ranks, p->microbatches, (int)p->set.virtuals.value);
+    Traffic traffic = traffic_of(p);
+    Summary sum = {.makespan = p->makespan,
+                   .step = p->cost.unit ? p->makespan / p->copy_chunks
+                                        : p->makespan,
+                   .formula = has_formula(p) ? formula_bubble(p) : -1,
+                   .bubble = bubble_of(p),
+                   .own = own_bubble(p),
+                   .messages = traffic.messages[0] + traffic.messages[1],
+                   .message_bytes = traffic.bytes[0] + traffic.bytes[1]};
     for (int r = 0; r < p->ranks; r++) {
-        double span = span_time(p, r);
-        sum.own += span > 0 ? (1 - busy_time(p, r) / span) / p->ranks : 0;
+        double bytes = 4.0 * (double)p->arena_floats[r],
+               most = rank_memory(p, r);
+        sum.too_large |= most > 0 && bytes > most;
         if (4 * p->arena_floats[r] > sum.bytes)
             sum.bytes = 4 * p->arena_floats[r];
         if (peak_copies(p, r) > sum.copies)
             sum.copies = peak_copies(p, r);
     }
-    count_messages(p, &sum);
     return sum;
-}
-
-const char *duration_text(Program *p, double time)
-{
-    if (p->cost.unit)
-        return text_format(p->arena, "%.6g", time);
-    return text_format(p->arena, "%.4g ms", 1e3 * time);
 }

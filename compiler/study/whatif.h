@@ -2,8 +2,6 @@
  *
  *     replan.c    the same file planned again with other settings; what a plan
  *                 comes to
- *     path.c      the proof's graph once more, with its edges at hand: the
- *                 longest path, slack, and both under other costs
  *     compare.c   many plans in one table
  *     explain.c   why a rank is idle
  *     diff.c      two plans side by side
@@ -13,7 +11,8 @@
 #ifndef WHATIF_H
 #define WHATIF_H
 
-#include "compile.h"
+#include "plan/nodes.h"
+#include "show/show.h"
 
 /* ---- replan.c ---- */
 
@@ -34,48 +33,16 @@ void close_replan(Replan *plan);
 typedef struct Summary {
     double makespan;  // in the plan's cost model
     double step;      // seconds; without a cluster, forwards of the whole model
-    double formula;   // bubble by the textbook
+    double formula;   // bubble by the textbook; -1: it has none
     double bubble, own;  // of the makespan; of each rank's own span, on average
     size_t bytes;        // of the largest arena
     int copies;          // peak chunks of the worst rank
     long messages;       // of one step
     double message_bytes;
+    bool too_large;  // for the memory of a rank
 } Summary;
 
 Summary summary_of(const Program *p);
-const char *duration_text(Program *p, double time);  // "33", or "1.234 ms"
-
-/* ---- path.c ---- */
-
-typedef struct PathNode {
-    int rank, index;    // the entry
-    int prev;           // node before it on its rank; -1
-    int data;           // what brings its tensor; -1
-    int post;           // its own RECV, where receives are posted; -1
-    int boundary;       // that the tensor's message crosses; -1: in memory
-    double start, end;  // by the costs of the last run
-    double late;        // the latest end that does not make the step longer
-} PathNode;
-
-typedef struct Path {
-    Program *p;
-    PathNode *nodes;  // in the order of the proof: every edge points forward
-    int count;
-    int *at[4];  // [micro * chunks + chunk] node of F, B, I, W; -1
-} Path;
-
-Path find_path(Program *p);
-/* Times with these costs, the action `free` (a node; -1: none) taking none;
- * returns the makespan. */
-double run_path(Path *g, const Cost *cost, int free);
-double slack_of(const Path *g, int node);
-/* The compute node that it started right after; -1: none. */
-int binding(const Path *g, int node);
-int compute_before(const Path *g, int node);  // on the same rank; -1
-const Action *action_of(const Path *g, int node);
-/* A node; -1: there is none. */
-int find_action(const Path *g, ActionKind kind, int chunk, int micro);
-
 /* ---- the commands: each returns the exit status ---- */
 
 typedef struct Trial {     // one combination

@@ -64,8 +64,8 @@ static int check_each(const Program *p, const char *json)
         snprintf(what, sizeof what, "v=%d M=%d: crossover at %.9g", virtuals,
                  microbatches, link);
         verdict(link > 0 &&
-                    gains(p, virtuals, microbatches, link * (1 + 1e-9)) &&
-                    !gains(p, virtuals, microbatches, link * (1 - 1e-9)),
+                    gains(p, virtuals, microbatches, link * (1 + 1e-3)) &&
+                    !gains(p, virtuals, microbatches, link * (1 - 1e-3)),
                 what);
     }
     return count;

@@ -30,7 +30,7 @@ static int group_of(int stages, int microbatches)
 }
 
 /* A new schedule is in the grid by itself; its formulas are one line each here. */
-static bool has_formula(const char *name)
+static bool is_closed_form(const char *name)
 {
     static const char *const names[] = {"naive",       "gpipe", "1f1b",
                                         "interleaved", "eager", "bfs"};
@@ -64,7 +64,7 @@ static int peak(const char *name, int P, int M, int v, int r)
 
 static bool equals_formula(Program *p, const char *name, int P, int M, int v)
 {
-    if (!has_formula(name))
+    if (!is_closed_form(name))
         return true;
     double makespan = formula(name, P, M, v);
     if (p->makespan != makespan)
@@ -119,7 +119,7 @@ static void wide_grid(void)
 {
     for (int n = 0; n < schedule_count; n++) {
         const char *name = schedules[n]->name;
-        for (int P = 1; P <= 16 && has_formula(name); P++) {
+        for (int P = 1; P <= 16 && is_closed_form(name); P++) {
             bool good = true;
             for (int v = 1; v <= 4; v++) {
                 if (!plan_allows(schedules[n], P, v))
@@ -147,7 +147,7 @@ static void makespan_is(const char *schedule_text, int P, int M, int v,
     if (good) {
         p->cost = unit_cost(p);
         for (int c = 0; c < p->chunk_count; c++)
-            p->cost.message[c] = latency;
+            p->cost.delay[c] = latency;
         good = prove(p);
     }
     for (int r = 0; good && r < P; r++)

@@ -50,7 +50,7 @@ static void set_costs(Program *p, const Published *row, int v)
         p->cost.compute[ACT_I][c] = row->input / v;
         p->cost.compute[ACT_W][c] = row->weight / v;
         p->cost.compute[ACT_B][c] = (row->input + row->weight) / v;
-        p->cost.message[c] = c ? row->message : 0;
+        p->cost.delay[c] = c ? row->message : 0;
     }
 }
 

@@ -473,7 +473,9 @@ static Plan start_plan(Program *p)
     size_t ranks = (size_t)p->ranks;
     double memory = option(p, "memory");
     Plan n = {.p = p, .q = problem_in_chunks(p, INFINITY)};
-    memory = memory > 0 ? memory : p->set.memory.value;
+    for (int r = 0; r < p->ranks && option(p, "memory") <= 0; r++)
+        if (r == 0 || rank_memory(p, r) < memory)
+            memory = rank_memory(p, r);
     n.bytes = memory > 0 ? memory : INFINITY;
     n.memory = floor(n.bytes / 4);
     n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;

@@ -22,7 +22,7 @@ static double *messages_of(Program *p)
     for (int c = 0; c < p->chunk_count; c++) {
         int from = p->chunks[c].previous;
         if (from >= 0 && p->chunks[from].rank != p->chunks[c].rank)
-            message[c] = p->cost.message[c];
+            message[c] = p->cost.wire[c] + p->cost.delay[c];
     }
     return message;
 }

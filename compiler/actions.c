@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const action_names[ACTION_KIND_COUNT] = {
-#define AS_TEXT(name, text) text,
+#define AS_TEXT(name, text, traits) text,
     ACTION_KINDS(AS_TEXT)
 #undef AS_TEXT
 };
@@ -19,6 +19,40 @@ const char *action_text(Program *p, Action action)
                            p->parameters[p->ties[action.micro].root].name);
     return text_format(p->arena, "%d%s%d", action.chunk,
                        action_names[action.kind], action.micro);
+}
+
+int phase_of(const List *list, int index)
+{
+    return (index >= list->steady) + (index >= list->cooldown);
+}
+
+static size_t read_number(const char *text, size_t length, int *number)
+{
+    enum { MOST = 1000000000 };
+    size_t i = 0;
+    long value = 0;
+    for (; i < length && text[i] >= '0' && text[i] <= '9'; i++)
+        value = value < MOST ? 10 * value + (text[i] - '0') : MOST;
+    *number = value < MOST ? (int)value : MOST;
+    return i;
+}
+
+bool read_action(const char *text, size_t length, Action *action)
+{
+    *action = (Action){.peer = -1};
+    size_t first = read_number(text, length, &action->chunk), word = first;
+    while (word < length && !(text[word] >= '0' && text[word] <= '9'))
+        word++;
+    size_t last = read_number(text + word, length - word, &action->micro);
+    if (!first || !last || word + last != length)
+        return false;
+    for (int kind = 0; kind < ACT_REDUCE; kind++) {
+        action->kind = (ActionKind)kind;
+        if (strlen(action_names[kind]) == word - first &&
+            memcmp(action_names[kind], text + first, word - first) == 0)
+            return true;
+    }
+    return false;
 }
 
 void push_action(Program *p, List *list, Action action)
@@ -37,11 +71,10 @@ Origin origin_in_lists(Program *p, int rank, int index)
 {
     const List *list = &p->lists[rank];
     ActionKind kind = list->at[index].kind;
-    bool sends = kind == ACT_SEND_F || kind == ACT_SEND_B;
     int entry = -1;
     for (int i = 0; i <= index; i++)
-        entry += list->at[i].kind <= ACT_W;
-    if ((kind > ACT_W && !sends) || entry < 0)
+        entry += is_compute(list->at[i].kind);
+    if ((!is_compute(kind) && !is_send(kind)) || entry < 0)
         return (Origin){{-1, 0, 0}, ""};
     return origin_of(p, rank, entry);
 }
