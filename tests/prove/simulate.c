@@ -16,11 +16,13 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { PLANS = 24000, MOST_LAYERS = SIM_CHUNKS + 4, MOST_MICROS = 12 };
 enum { LEVELS = 0 };  // does the language know node, adapter and lists of flops
 
 static int passed, failed;
+static char order_path[] = "/tmp/simulate-XXXXXX.csv";
 
 static Interval planned(const Program *p, int rank, int entry)
 {
@@ -38,6 +40,7 @@ typedef struct Draw {
     uint64_t state;  // of the random numbers
     int ranks, virtuals, micros, rows;
     const Schedule *schedule;  // NULL: an order of our own
+    bool from_file;
     Placement placement;
     int chunks, copies;  // of one copy
     int positions, vocabulary, layers;
@@ -126,6 +129,7 @@ static void draw_schedule(Draw *d)
                     (d->placement == PLACE_WAVE && d->virtuals % 2 == 0);
     } while (!takes);
     d->micros = chance(d, 20) ? draw(d, 1, MOST_MICROS) : draw(d, 1, 6);
+    d->from_file = !d->schedule && chance(d, 50);
     d->copies = d->placement == PLACE_TWIN ? 2 : 1;
     d->chunks = d->ranks * d->virtuals;
 }
@@ -156,7 +160,10 @@ static void say_pipeline(Draw *d)
     say(d, "pipeline {\n    stages %d virtual %d microbatches %d rows %d\n",
         d->ranks, d->virtuals, d->micros, d->rows = draw(d, 1, 3));
     draw_split(d, chance(d, 30));
-    say(d, "    schedule %s", s ? s->name : "mine");
+    if (d->from_file)
+        say(d, "    schedule from \"%s\"", order_path);
+    else
+        say(d, "    schedule %s", s ? s->name : "mine");
     if (s && s->option[0] && !strcmp(s->option[0], "atomic") && chance(d, 80))
         say(d, "(atomic = 1)");
     if (s && s->option[1] && !strcmp(s->option[1], "warmup") && chance(d, 50))
@@ -248,27 +255,56 @@ static int chunk_of_rank(const Draw *d, int chunk)
     return before;
 }
 
-static void say_order(Draw *d)
+static void draw_orders(Draw *d, Orders *o)
 {
-    static Orders o;
-    memset(&o, 0, sizeof o);
+    memset(o, 0, sizeof *o);
     int splits = draw(d, 0, 2) * 50;  // percent
     for (int c = 0; c < d->chunks; c++)
         for (int m = 0; m < d->micros; m++)
-            o.split[c][m] = chance(d, splits);
-    while (run_any(d, &o))
+            o->split[c][m] = chance(d, splits);
+    while (run_any(d, o))
         continue;
+}
+
+static void say_block(Draw *d, const Orders *o)
+{
     say(d, "schedule mine {\n");
     for (int r = 0; r < d->ranks; r++) {
         say(d, "    if r == %d {\n       ", r);
-        for (int i = 0; i < o.count[r]; i++) {
-            Action a = o.at[r][i];
-            say(d, " %c(%d, %d)%s", "FBIW"[a.kind], a.micro,
+        for (int i = 0; i < o->count[r]; i++) {
+            Action a = o->at[r][i];
+            say(d, " %s(%d, %d)%s", action_names[a.kind], a.micro,
                 chunk_of_rank(d, a.chunk), i % 8 == 7 ? "\n       " : "");
         }
         say(d, "\n    }\n");
     }
     say(d, "}\n");
+}
+
+static void write_file(const Draw *d, const Orders *o)
+{
+    FILE *file = fopen(order_path, "w");
+    if (!file) {
+        printf("not ok %s cannot be written\n", order_path);
+        exit(1);
+    }
+    for (int r = 0; r < d->ranks; r++)
+        for (int i = 0; i < o->count[r]; i++)
+            fprintf(file, "%d%s%d%c", o->at[r][i].chunk,
+                    action_names[o->at[r][i].kind], o->at[r][i].micro,
+                    i + 1 < o->count[r] ? ',' : '\n');
+    fclose(file);
+}
+
+/* The block is in the text even where the order comes from the file, which is
+ * gone when somebody wants to look at the plan. */
+static void say_order(Draw *d)
+{
+    static Orders orders;
+    draw_orders(d, &orders);
+    say_block(d, &orders);
+    if (d->from_file)
+        write_file(d, &orders);
 }
 
 /* ---- the machine ---- */
@@ -462,11 +498,12 @@ typedef struct Share {  // of the plans
     int plans, least;
 } Share;
 
-enum { POSTED, OWN, UNEQUAL, NODES, ADAPTERS, FEATURES };
+enum { POSTED, OWN, FROM_FILE, UNEQUAL, NODES, ADAPTERS, FEATURES };
 
 static Share shares[FEATURES] = {
     [POSTED] = {"receives are posted", 0, PLANS / 3},
     [OWN] = {"an order of its own", 0, PLANS / 6},
+    [FROM_FILE] = {"of these, from a file", 0, PLANS / 12},
     [UNEQUAL] = {"messages of unequal length", 0, PLANS / 3},
     [NODES] = {"several ranks on a node", 0, LEVELS *PLANS / 8},
     [ADAPTERS] = {"adapters that are shared", 0, LEVELS *PLANS / 8},
@@ -496,19 +533,34 @@ static void count_features(const Draw *d, const Simulation *s)
     const Machine *machine = &d->machine;
     shares[POSTED].plans += machine->posted;
     shares[OWN].plans += !d->schedule;
+    shares[FROM_FILE].plans += d->from_file;
     shares[UNEQUAL].plans += machine->link > 0 && is_unequal(d, s);
     shares[NODES].plans += machine->node > 1 && d->ranks > 1;
     shares[ADAPTERS].plans += machine->shared && d->ranks > 2;
 }
 
+/* Is there anything in the machine that the rule is about. */
+static bool applies(const Machine *machine, Without rule)
+{
+    switch (rule) {
+    case WITHOUT_WIRES: return machine->link > 0 || machine->node_link > 0;
+    case WITHOUT_POSTS: return machine->posted;
+    case WITHOUT_BLOCKING: return !machine->posted;
+    case WITHOUT_NODES: return machine->node > 1;
+    case WITHOUT_ADAPTERS: return machine->shared && machine->link > 0;
+    default: return true;
+    }
+}
+
 static void count_rules(const Draw *d, const Program *p, double makespan)
 {
     static Simulation other;
-    for (int w = 1; w < WITHOUT_COUNT; w++) {
-        if (!simulate(&other, p->arena, &d->machine, p->lists, (Without)w) ||
-            !near(other.makespan, makespan))
+    const Machine *machine = &d->machine;
+    for (int w = 1; w < WITHOUT_COUNT; w++)
+        if (applies(machine, (Without)w) &&
+            (!simulate(&other, p->arena, machine, p->lists, (Without)w) ||
+             !near(other.makespan, makespan)))
             rules[w].plans++;
-    }
 }
 
 static void report(const Draw *d, int number, const char *what)
@@ -662,8 +714,15 @@ int main(void)
     link_fills();
     unequal_messages();
     levels();
+    int file = mkstemps(order_path, 4);
+    if (file < 0) {
+        printf("not ok %s cannot be made\n", order_path);
+        return 1;
+    }
+    close(file);
     for (int number = 0; number < PLANS; number++)
         random_plan(number);
+    unlink(order_path);
     for (int i = 0; i < FEATURES; i++)
         check_share(&shares[i]);
     for (int w = 1; w < WITHOUT_COUNT; w++)
