@@ -31,8 +31,9 @@ static void close_plan(Program *p)
 }
 
 /* A chain of small layers, one per chunk: enough for any schedule. */
-static bool plan_chain(Program **out, int stages, int virtuals,
-                       int microbatches, const char *schedule_text)
+static __attribute__((unused)) bool plan_chain(Program **out, int stages,
+                                               int virtuals, int microbatches,
+                                               const char *schedule_text)
 {
     static char text[1024];
     snprintf(text, sizeof text,

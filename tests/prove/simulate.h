@@ -1,0 +1,431 @@
+/* simulate.h: the times of a step, by events. It was written from
+ * docs/language.md, "Times of a step", by someone who has not read `prove`, so
+ * that the two can be held against each other.
+ *
+ * Time only runs forward. At each instant everything happens that can: ranks
+ * take entries and wires take messages, and when none of them moves any more,
+ * the adapters choose. Then time jumps to the next end or arrival:
+ *
+ *     now 0   rank 0 begins 0F0                 coming  3
+ *     now 3   0F0 ends, 0SEND_F0, wire 0 -> 1   coming  3.5 (end)  4 (arrive)
+ *     now 4   rank 1 gets over 1RECV_F0, begins 1F0 */
+#ifndef SIMULATE_H
+#define SIMULATE_H
+
+#include "compile.h"
+
+enum { SIM_RANKS = 8, SIM_CHUNKS = 32 };
+
+typedef struct Machine {  // every number of the text that makes times
+    int ranks;
+    bool posted;
+    double compute[4][SIM_CHUNKS];  // [F B I W][chunk] s
+    double bytes[SIM_CHUNKS];       // of a message over the boundary before it
+    double link, latency;           // between machines; link 0: takes no time
+    int node;                       // ranks of one machine
+    double node_link, node_latency;
+    bool shared;  // what leaves a machine goes through one adapter
+} Machine;
+
+/* Rules to leave out, to see in which plans they matter. */
+typedef enum {
+    WITHOUT_NOTHING,
+    WITHOUT_WIRES,     // a wire carries any number of messages at a time
+    WITHOUT_POSTS,     // a message need not wait for its RECV
+    WITHOUT_BLOCKING,  // only the action that reads a message waits for it
+    WITHOUT_WAITS,     // WAIT does nothing
+    WITHOUT_NODES,     // every rank has a machine of its own
+    WITHOUT_ADAPTERS,
+    WITHOUT_COUNT
+} Without;
+
+typedef struct Interval {
+    double start, end;
+} Interval;
+
+typedef struct Message {
+    int from, to;
+    int boundary, micro;  // of the chunk before which it crosses
+    bool back;
+    bool sent, posted, received;
+    enum { HELD, READY, CARRIED } state;
+    double ready, end, arrive;
+} Message;
+
+typedef struct Wire {  // its messages are neighbours, in the order sent
+    int first, count, received, next;
+} Wire;
+
+typedef struct Simulation {
+    const Machine *machine;
+    Without without;
+    const List *lists;
+    Arena *arena;
+    Message *messages;
+    int message_count;
+    Wire wires[SIM_RANKS][SIM_RANKS];  // [from][to]
+    double adapter_end[SIM_RANKS];     // [machine]
+    int *message[SIM_RANKS];           // [rank][entry] that it is about, or -1
+    int next[SIM_RANKS];               // [rank] the entry to take
+    double clock[SIM_RANKS];
+    Interval *times[SIM_RANKS];  // [rank][entry]
+    double now, makespan;
+    double *coming;  // ends and arrivals after now
+    int coming_count;
+} Simulation;
+
+/* ---- which message an entry is about ---- */
+
+static bool is_compute(ActionKind kind)
+{
+    return kind <= ACT_W;
+}
+
+static bool is_send(ActionKind kind)
+{
+    return kind == ACT_SEND_F || kind == ACT_SEND_B;
+}
+
+static bool is_receive(ActionKind kind)
+{
+    return kind == ACT_RECV_F || kind == ACT_RECV_B;
+}
+
+static bool is_take(ActionKind kind)
+{
+    return kind == ACT_TAKE_F || kind == ACT_TAKE_B;
+}
+
+static bool is_wait(ActionKind kind)
+{
+    return kind == ACT_WAIT_F || kind == ACT_WAIT_B;
+}
+
+static bool goes_back(ActionKind kind)
+{
+    return kind == ACT_SEND_B || kind == ACT_RECV_B || kind == ACT_TAKE_B ||
+           kind == ACT_WAIT_B || kind == ACT_B || kind == ACT_I;
+}
+
+/* The chunk before which the message of a SEND or RECV crosses. */
+static int boundary_of(Action a)
+{
+    return a.chunk + (a.kind == ACT_SEND_F || a.kind == ACT_RECV_B);
+}
+
+/* The last SEND or RECV before `entry`, as `wanted` says, with the same
+ * direction, chunk and micro-batch; -1: there is none. */
+static int earlier_message(const Simulation *s, int rank, int entry,
+                           bool (*wanted)(ActionKind kind))
+{
+    const Action *at = s->lists[rank].at, *a = &at[entry];
+    for (int i = entry - 1; i >= 0; i--)
+        if (wanted(at[i].kind) && goes_back(at[i].kind) == goes_back(a->kind) &&
+            at[i].chunk == a->chunk && at[i].micro == a->micro)
+            return s->message[rank][i];
+    return -1;
+}
+
+static void lay_out_wires(Simulation *s)
+{
+    int ranks = s->machine->ranks;
+    for (int r = 0; r < ranks; r++)
+        for (int i = 0; i < s->lists[r].count; i++)
+            if (is_send(s->lists[r].at[i].kind))
+                s->wires[r][s->lists[r].at[i].peer].count++;
+    for (int from = 0; from < ranks; from++) {
+        for (int to = 0; to < ranks; to++) {
+            Wire *wire = &s->wires[from][to];
+            wire->first = s->message_count;
+            s->message_count += wire->count;
+            wire->count = 0;
+        }
+    }
+    s->messages = arena_take(s->arena, ((size_t)s->message_count + 1) *
+                                           sizeof *s->messages);
+}
+
+static void number_sends(Simulation *s, int rank)
+{
+    for (int i = 0; i < s->lists[rank].count; i++) {
+        Action a = s->lists[rank].at[i];
+        if (!is_send(a.kind))
+            continue;
+        Wire *wire = &s->wires[rank][a.peer];
+        int message = wire->first + wire->count++;
+        s->message[rank][i] = message;
+        s->messages[message] = (Message){.from = rank,
+                                         .to = a.peer,
+                                         .boundary = boundary_of(a),
+                                         .micro = a.micro,
+                                         .back = goes_back(a.kind)};
+    }
+}
+
+/* False when the k-th RECV does not want what the k-th SEND sends. */
+static bool number_receives(Simulation *s, int rank)
+{
+    for (int i = 0; i < s->lists[rank].count; i++) {
+        Action a = s->lists[rank].at[i];
+        if (!is_receive(a.kind))
+            continue;
+        Wire *wire = &s->wires[a.peer][rank];
+        if (wire->received == wire->count)
+            return false;
+        int message = wire->first + wire->received++;
+        s->message[rank][i] = message;
+        const Message *m = &s->messages[message];
+        if (m->boundary != boundary_of(a) || m->micro != a.micro ||
+            m->back != goes_back(a.kind))
+            return false;
+    }
+    return true;
+}
+
+/* Of an F, B or I: the message that brings what it reads. */
+static bool number_others(Simulation *s, int rank)
+{
+    for (int i = 0; i < s->lists[rank].count; i++) {
+        ActionKind kind = s->lists[rank].at[i].kind;
+        bool reads = is_compute(kind) && kind != ACT_W;
+        if (is_take(kind) || reads)
+            s->message[rank][i] = earlier_message(s, rank, i, is_receive);
+        else if (is_wait(kind))
+            s->message[rank][i] = earlier_message(s, rank, i, is_send);
+        if ((is_take(kind) || is_wait(kind)) && s->message[rank][i] < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool number_messages(Simulation *s)
+{
+    bool good = true;
+    lay_out_wires(s);
+    for (int r = 0; r < s->machine->ranks; r++) {
+        size_t room = (size_t)s->lists[r].count + 1;
+        s->message[r] = arena_take(s->arena, room * sizeof(int));
+        for (size_t i = 0; i < room; i++)
+            s->message[r][i] = -1;
+        number_sends(s, r);
+    }
+    for (int r = 0; r < s->machine->ranks; r++)
+        good = good && number_receives(s, r) && number_others(s, r);
+    return good;
+}
+
+/* ---- one instant ---- */
+
+static void expect(Simulation *s, double time)
+{
+    if (time > s->now)
+        s->coming[s->coming_count++] = time;
+}
+
+static bool has_arrived(const Simulation *s, int message)
+{
+    const Message *m = &s->messages[message];
+    return m->state == CARRIED && m->arrive <= s->now;
+}
+
+/* Has every rank that has this REDUCE or STEP come to it. */
+static bool all_have_come(const Simulation *s, Action a)
+{
+    for (int r = 0; r < s->machine->ranks; r++) {
+        const Action *at = s->lists[r].at;
+        int i = s->lists[r].count - 1;
+        while (i >= 0 && !(at[i].kind == a.kind && at[i].micro == a.micro))
+            i--;
+        if (i > s->next[r] || (i == s->next[r] && s->clock[r] > s->now))
+            return false;
+    }
+    return true;
+}
+
+/* Does the rank stay before the entry until later. */
+static bool must_wait(const Simulation *s, int rank, int entry)
+{
+    Action a = s->lists[rank].at[entry];
+    int message = s->message[rank][entry];
+    bool posted = s->machine->posted;
+    if (is_compute(a.kind))
+        return s->without == WITHOUT_BLOCKING && !posted && message >= 0 &&
+               !has_arrived(s, message);
+    if (is_receive(a.kind))
+        return !posted && s->without != WITHOUT_BLOCKING &&
+               !has_arrived(s, message);
+    if (is_take(a.kind))
+        return !has_arrived(s, message);
+    if (is_wait(a.kind))
+        return s->without != WITHOUT_WAITS &&
+               !(posted ? has_arrived(s, message)
+                        : s->messages[message].received);
+    if (is_send(a.kind))
+        return false;
+    return !all_have_come(s, a);
+}
+
+static bool move_rank(Simulation *s, int rank)
+{
+    int entry = s->next[rank];
+    if (entry == s->lists[rank].count || s->clock[rank] > s->now ||
+        must_wait(s, rank, entry))
+        return false;
+    Action a = s->lists[rank].at[entry];
+    double end = s->now;
+    if (is_compute(a.kind)) {
+        end += s->machine->compute[a.kind][a.chunk];
+        if (end > s->makespan)
+            s->makespan = end;
+        expect(s, end);
+    } else if (is_send(a.kind)) {
+        s->messages[s->message[rank][entry]].sent = true;
+    } else if (is_receive(a.kind)) {
+        s->messages[s->message[rank][entry]].posted = true;
+        s->messages[s->message[rank][entry]].received = true;
+    }
+    s->times[rank][entry] = (Interval){s->now, end};
+    s->clock[rank] = end;
+    s->next[rank]++;
+    return true;
+}
+
+static int machine_of(const Simulation *s, int rank)
+{
+    return s->without == WITHOUT_NODES ? rank : rank / s->machine->node;
+}
+
+static void carry(Simulation *s, Message *m)
+{
+    bool inside = machine_of(s, m->from) == machine_of(s, m->to);
+    double link = inside ? s->machine->node_link : s->machine->link;
+    double bytes = s->machine->bytes[m->boundary];
+    m->state = CARRIED;
+    m->end = s->now + (link > 0 ? bytes / link : 0);
+    m->arrive = m->end +
+                (inside ? s->machine->node_latency : s->machine->latency);
+    expect(s, m->end);
+    expect(s, m->arrive);
+}
+
+static bool needs_adapter(const Simulation *s, const Message *m)
+{
+    return s->machine->shared && s->without != WITHOUT_ADAPTERS &&
+           machine_of(s, m->from) != machine_of(s, m->to);
+}
+
+/* The wire lets go of what it has carried, or begins its next message. */
+static bool move_wire(Simulation *s, Wire *wire)
+{
+    if (wire->next == wire->count)
+        return false;
+    Message *m = &s->messages[wire->first + wire->next];
+    if (m->state == CARRIED) {
+        if (m->end > s->now && s->without != WITHOUT_WIRES)
+            return false;
+        wire->next++;
+        return true;
+    }
+    bool awaits_post = s->machine->posted && !m->posted;
+    if (m->state == READY || !m->sent ||
+        (awaits_post && s->without != WITHOUT_POSTS))
+        return false;
+    m->state = READY;
+    m->ready = s->now;
+    if (!needs_adapter(s, m))
+        carry(s, m);
+    return true;
+}
+
+/* The adapter takes the message that has been ready for longest; the loops find
+ * equal ones by sender, then by receiver. */
+static bool move_adapter(Simulation *s, int machine)
+{
+    if (s->adapter_end[machine] > s->now)
+        return false;
+    Message *first = NULL;
+    for (int from = 0; from < s->machine->ranks; from++) {
+        for (int to = 0; to < s->machine->ranks; to++) {
+            const Wire *wire = &s->wires[from][to];
+            if (machine_of(s, from) != machine || wire->next == wire->count)
+                continue;
+            Message *m = &s->messages[wire->first + wire->next];
+            if (m->state == READY && (!first || m->ready < first->ready))
+                first = m;
+        }
+    }
+    if (!first)
+        return false;
+    carry(s, first);
+    s->adapter_end[machine] = first->end;
+    return true;
+}
+
+static bool ranks_and_wires_move(Simulation *s)
+{
+    bool moved = false;
+    for (int r = 0; r < s->machine->ranks; r++)
+        while (move_rank(s, r))
+            moved = true;
+    for (int from = 0; from < s->machine->ranks; from++)
+        for (int to = 0; to < s->machine->ranks; to++)
+            while (move_wire(s, &s->wires[from][to]))
+                moved = true;
+    return moved;
+}
+
+static bool adapters_move(Simulation *s)
+{
+    bool moved = false;
+    for (int machine = 0; machine < s->machine->ranks; machine++)
+        moved |= move_adapter(s, machine);
+    return moved;
+}
+
+/* ---- all of them ---- */
+
+/* To the next end or arrival; false: nothing is on its way. */
+static bool jump(Simulation *s)
+{
+    if (!s->coming_count)
+        return false;
+    double next = s->coming[0];
+    for (int i = 1; i < s->coming_count; i++)
+        if (s->coming[i] < next)
+            next = s->coming[i];
+    int kept = 0;
+    for (int i = 0; i < s->coming_count; i++)
+        if (s->coming[i] > next)
+            s->coming[kept++] = s->coming[i];
+    s->coming_count = kept;
+    s->now = next;
+    return true;
+}
+
+/* Fills times and makespan; false when messages do not match or a rank never
+ * gets to the end of its list. */
+static bool simulate(Simulation *s, Arena *arena, const Machine *machine,
+                     const List *lists, Without without)
+{
+    *s = (Simulation){
+        .machine = machine, .without = without, .lists = lists, .arena = arena};
+    if (!number_messages(s))
+        return false;
+    for (int r = 0; r < machine->ranks; r++)
+        s->times[r] = arena_take(arena, ((size_t)lists[r].count + 1) *
+                                            sizeof *s->times[r]);
+    int most = machine->ranks + 2 * s->message_count;
+    s->coming = arena_take(arena, (size_t)most * sizeof *s->coming);
+    do {
+        do {
+            while (ranks_and_wires_move(s))
+                continue;
+        } while (adapters_move(s));
+    } while (jump(s));
+    for (int r = 0; r < machine->ranks; r++)
+        if (s->next[r] < lists[r].count)
+            return false;
+    return true;
+}
+
+#endif
