@@ -19,14 +19,15 @@
 #include <unistd.h>
 
 enum { PLANS = 24000, MOST_LAYERS = SIM_CHUNKS + 4, MOST_MICROS = 12 };
-enum { LEVELS = 0 };  // does the language know node, adapter and lists of flops
+enum { LEVELS = 1 };  // does the language know node, adapter and lists of flops
 
 static int passed, failed;
 static char order_path[] = "/tmp/simulate-XXXXXX.csv";
 
 static Interval planned(const Program *p, int rank, int entry)
 {
-    return (Interval){p->times[rank].start[entry], p->times[rank].end[entry]};
+    const Node *node = &p->nodes[p->first_node[rank] + entry];
+    return (Interval){node->start, node->end};
 }
 
 static bool near(double a, double b)

@@ -43,14 +43,14 @@ typedef struct Interval {
     double start, end;
 } Interval;
 
-typedef struct Message {
+typedef struct Parcel {
     int from, to;
     int boundary, micro;  // of the chunk before which it crosses
     bool back;
     bool sent, posted, received;
     enum { HELD, READY, CARRIED } state;
     double ready, end, arrive;
-} Message;
+} Parcel;
 
 typedef struct Wire {  // its messages are neighbours, in the order sent
     int first, count, received, next;
@@ -61,7 +61,7 @@ typedef struct Simulation {
     Without without;
     const List *lists;
     Arena *arena;
-    Message *messages;
+    Parcel *messages;
     int message_count;
     Wire wires[SIM_RANKS][SIM_RANKS];  // [from][to]
     double adapter_end[SIM_RANKS];     // [machine]
@@ -75,31 +75,6 @@ typedef struct Simulation {
 } Simulation;
 
 /* ---- which message an entry is about ---- */
-
-static bool is_compute(ActionKind kind)
-{
-    return kind <= ACT_W;
-}
-
-static bool is_send(ActionKind kind)
-{
-    return kind == ACT_SEND_F || kind == ACT_SEND_B;
-}
-
-static bool is_receive(ActionKind kind)
-{
-    return kind == ACT_RECV_F || kind == ACT_RECV_B;
-}
-
-static bool is_take(ActionKind kind)
-{
-    return kind == ACT_TAKE_F || kind == ACT_TAKE_B;
-}
-
-static bool is_wait(ActionKind kind)
-{
-    return kind == ACT_WAIT_F || kind == ACT_WAIT_B;
-}
 
 static bool goes_back(ActionKind kind)
 {
@@ -154,7 +129,7 @@ static void number_sends(Simulation *s, int rank)
         Wire *wire = &s->wires[rank][a.peer];
         int message = wire->first + wire->count++;
         s->message[rank][i] = message;
-        s->messages[message] = (Message){.from = rank,
+        s->messages[message] = (Parcel){.from = rank,
                                          .to = a.peer,
                                          .boundary = boundary_of(a),
                                          .micro = a.micro,
@@ -174,7 +149,7 @@ static bool number_receives(Simulation *s, int rank)
             return false;
         int message = wire->first + wire->received++;
         s->message[rank][i] = message;
-        const Message *m = &s->messages[message];
+        const Parcel *m = &s->messages[message];
         if (m->boundary != boundary_of(a) || m->micro != a.micro ||
             m->back != goes_back(a.kind))
             return false;
@@ -224,7 +199,7 @@ static void expect(Simulation *s, double time)
 
 static bool has_arrived(const Simulation *s, int message)
 {
-    const Message *m = &s->messages[message];
+    const Parcel *m = &s->messages[message];
     return m->state == CARRIED && m->arrive <= s->now;
 }
 
@@ -290,14 +265,14 @@ static bool move_rank(Simulation *s, int rank)
     return true;
 }
 
-static int machine_of(const Simulation *s, int rank)
+static int machine_of_rank(const Simulation *s, int rank)
 {
     return s->without == WITHOUT_NODES ? rank : rank / s->machine->node;
 }
 
-static void carry(Simulation *s, Message *m)
+static void carry(Simulation *s, Parcel *m)
 {
-    bool inside = machine_of(s, m->from) == machine_of(s, m->to);
+    bool inside = machine_of_rank(s, m->from) == machine_of_rank(s, m->to);
     double link = inside ? s->machine->node_link : s->machine->link;
     double bytes = s->machine->bytes[m->boundary];
     m->state = CARRIED;
@@ -308,10 +283,10 @@ static void carry(Simulation *s, Message *m)
     expect(s, m->arrive);
 }
 
-static bool needs_adapter(const Simulation *s, const Message *m)
+static bool needs_adapter(const Simulation *s, const Parcel *m)
 {
     return s->machine->shared && s->without != WITHOUT_ADAPTERS &&
-           machine_of(s, m->from) != machine_of(s, m->to);
+           machine_of_rank(s, m->from) != machine_of_rank(s, m->to);
 }
 
 /* The wire lets go of what it has carried, or begins its next message. */
@@ -319,7 +294,7 @@ static bool move_wire(Simulation *s, Wire *wire)
 {
     if (wire->next == wire->count)
         return false;
-    Message *m = &s->messages[wire->first + wire->next];
+    Parcel *m = &s->messages[wire->first + wire->next];
     if (m->state == CARRIED) {
         if (m->end > s->now && s->without != WITHOUT_WIRES)
             return false;
@@ -343,13 +318,13 @@ static bool move_adapter(Simulation *s, int machine)
 {
     if (s->adapter_end[machine] > s->now)
         return false;
-    Message *first = NULL;
+    Parcel *first = NULL;
     for (int from = 0; from < s->machine->ranks; from++) {
         for (int to = 0; to < s->machine->ranks; to++) {
             const Wire *wire = &s->wires[from][to];
-            if (machine_of(s, from) != machine || wire->next == wire->count)
+            if (machine_of_rank(s, from) != machine || wire->next == wire->count)
                 continue;
-            Message *m = &s->messages[wire->first + wire->next];
+            Parcel *m = &s->messages[wire->first + wire->next];
             if (m->state == READY && (!first || m->ready < first->ready))
                 first = m;
         }
