@@ -288,7 +288,7 @@ function drawActions(rank, y, height) {
     const until = T(view.width), last = plan.row[rank + 1];
     for (let i = firstEndingAfter(rank, view.from); i < last && plan.start[i] < until;) {
         const x = X(plan.start[i]), w = X(plan.end[i]) - x, shades = plan.colours[plan.kind[i]];
-        paint.globalAlpha = marks ? [0.13, 0.45, 1, 0.45, 1, 1][marks[i]] : 1;
+        paint.globalAlpha = marks ? [0.13, 0.35, 1, 0.35, 1, 1][marks[i]] : 1;
         paint.fillStyle = shades[Math.min(chunk(i).ordinal, shades.length - 1)];
         if (w < 1) {        // a pixel for the first, and on to the next pixel
             const pixel = Math.floor(x);
@@ -317,7 +317,7 @@ function drawLabel(i, x, w, y, height) {
     const left = Math.max(x, GUTTER), right = Math.min(x + w, view.width);
     const dim = paint.globalAlpha < 1;
     paint.fillStyle = dim ? theme.ink : plan.numbers[plan.kind[i]];
-    paint.globalAlpha = dim ? 0.75 : 1;
+    paint.globalAlpha = dim ? 0.9 : 1;
     paint.fillText(text, Math.max(left, right - w) / 2 + Math.min(right, left + w) / 2, y + height / 2 + 0.5);
 }
 
