@@ -735,8 +735,9 @@ const KEYS = {
 };
 for (const key of ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"])
     KEYS[key] = () => go(key);
+const OWN_KEYS = { BUTTON: /^ $/, INPUT: /^( |Arrow.*|Page.*|Home|End)$/, SELECT: /./ };      // what these do themselves
 document.addEventListener("keydown", e => {
-    if (e.ctrlKey || e.metaKey || e.altKey || !KEYS[e.key] || /INPUT|SELECT|BUTTON/.test(e.target.tagName))
+    if (e.ctrlKey || e.metaKey || e.altKey || !KEYS[e.key] || OWN_KEYS[e.target.tagName]?.test(e.key))
         return;
     e.preventDefault();
     KEYS[e.key]();

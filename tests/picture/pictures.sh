@@ -222,19 +222,21 @@ open_page() { # ADDRESS OPTION...: in a profile of its own
     address=$1
     shift
     timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --window-size=1200,700 \
-        --virtual-time-budget=4000 --enable-logging=stderr "$@" "file://$PWD/$address" 2>log
+        --virtual-time-budget=8000 --enable-logging=stderr "$@" "file://$PWD/$address" 2>log
 }
 # A script at the end of the page does what a person would, and writes down what the page then says.
 cat >address.html <<'END'
 <script>
 const note = document.createElement("pre"), said = text => { note.textContent += text + "\n"; };
+const press = (where, key) => where.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 const steps = [
     () => said("opened " + location.hash),
     () => { $("plan").value = "zbv"; $("plan").onchange(); }, () => said("plan " + location.hash),
     () => choose(find("3I2")), () => said("action " + location.hash),
     () => zoom(2, 600), () => said("zoomed " + location.hash.replace(/(from|to)=[0-9.]+/g, "$1=")),
-    () => KEYS["0"](), () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" })),
-    () => said("key " + location.hash),
+    () => press(document, "0"), () => press(document, "ArrowRight"), () => said("key " + location.hash),
+    () => press($("fit"), "ArrowRight"), () => press($("scrub"), "ArrowRight"), () => press($("plan"), "ArrowRight"),
+    () => said("key on a button " + location.hash),
     () => { location.hash = "#plan=gpipe&action=0F3"; }, () => said("linked " + plan.schedule + " " + name(chosen)),
     () => choose(-1), () => said("none " + location.hash),
 ];
@@ -249,6 +251,7 @@ plan #plan=zbv
 action #plan=zbv&amp;action=3I2
 zoomed #plan=zbv&amp;from=&amp;to=&amp;action=3I2
 key #plan=zbv&amp;action=3W2
+key on a button #plan=zbv&amp;action=4F6
 linked gpipe 0F3
 none #plan=gpipe
 END
