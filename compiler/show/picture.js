@@ -277,7 +277,7 @@ const T = x => view.from + (x - GUTTER) / view.scale;
 const Y = rank => AXIS + rank * view.row - view.top;
 const tall = () => view.row >= 26;           // room for the memory
 const laneHeight = () => tall() ? Math.round(view.row * 0.54) : view.row - (view.row > 6 ? 2 : view.row / 5);
-const leastRow = () => Math.min(5, (view.height - AXIS) / plan.ranks);      // all ranks can be seen at once
+const wholeRow = () => Math.max(1, view.height - AXIS) / plan.ranks;        // all ranks are seen at once
 
 function visibleRows() {
     const first = Math.max(0, Math.floor(view.top / view.row));
@@ -557,13 +557,13 @@ function keepInside() {
     const room = view.width - GUTTER - 12;
     view.scale = Math.max(room / plan.makespan, Math.min(view.scale, room / plan.makespan * Math.max(1, plan.count)));
     view.from = Math.max(0, Math.min(view.from, plan.makespan - room / view.scale));
-    view.row = Math.max(leastRow(), Math.min(view.row, 160));
+    view.row = Math.max(Math.min(5, wholeRow()), Math.min(view.row, 160));
     view.top = Math.max(0, Math.min(view.top, plan.ranks * view.row - (view.height - AXIS) + 4));
 }
 
 function fitRows() {
     fitted = true;
-    const row = (view.height - AXIS) / plan.ranks;
+    const row = wholeRow();
     view.row = row < 9 ? row : Math.min(130, Math.floor(row));
 }
 
@@ -798,7 +798,7 @@ function open(index) {
  * are shown. What an address leaves out is as when the page opens. */
 function openAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1)), names = [...$("plan").options].map(o => o.value);
-    const time = name => +wanted.get(name) / plan.shown;
+    const time = name => +wanted.get(name) / plan.shown || 0;
     open($("plan").selectedIndex = Math.max(0, names.indexOf(wanted.get("plan"))));
     $("messages").checked = wanted.has("messages");
     setTime(time("time"));
