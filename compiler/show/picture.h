@@ -61,6 +61,13 @@ const char *result_line(const Picture *k);         // makespan and bubbles
 void put_number(FILE *out, double value);
 double power_of_ten(double most);  // the largest that is not above it
 
+/* ---- picture_colour.c ---- */
+
+int shades_of(const Picture *k);              // how many there are of a kind
+int shade_of(const Picture *k, int chunk);    // 0 for the first of its rank
+const char *shade_colour(const Picture *k, int kind, int shade);  // "#2d2f8c"
+const char *number_colour(int kind);  // of a number on any shade of a kind
+
 /* ---- one file each ---- */
 
 void picture_svg(Program *p, FILE *out, bool arrows);

@@ -11,7 +11,6 @@
 
 const GUTTER = 128, AXIS = 26, MOST_WIRES = 4000, KINDS = "FBIW";
 const NAMES = ["forward", "backward", "backward for the input", "backward for the weights"];
-const COLOURS = [[29, 91, 160], [35, 122, 70], [12, 124, 124], [158, 96, 24]];
 const BUFFERS = ["keeps", "holds for W", "gradients for W", "x", "y", "dy", "dx", "targets"];
 const USES = [[3, 4, 0, 1, 7], [5, 6, 0, 1, 2, 3, 4, 7], [5, 6, 0, 1, 2, 3, 4, 7], [1, 2, 3, 5]];     // buffers, by kind of action
 const RANK = 1, DATA = 2, LINK = 3, POST = 4, BUFFER = 5;                           // causes: Waits of nodes.h
@@ -24,7 +23,7 @@ const sources = [...document.querySelectorAll("script.plan")];
 const plans = [];
 const view = { from: 0, scale: 1, top: 0, row: 20, width: 0, height: 0 };
 let plan, theme, hover = -1, chosen = -1, marks = null, chain = null, now = 0, playing = 0, fitted = true;
-let stale = true, queued = false;
+let stale = true, queued = false, writing = 0;
 
 /* ---- the data ---- */
 
@@ -267,21 +266,14 @@ function readTheme() {
     for (const name of ["ink", "faint", "paper", "idle", "grid", "lasting", "alive", "before", "after", "critical", "now",
                         "warmup", "steady", "cooldown"])
         theme[name] = style.getPropertyValue("--" + name).trim();
-    theme.action = COLOURS.map(rgb => Array.from({ length: plan.most }, (_, k) => {
-        const white = plan.most > 1 ? 0.62 * k / (plan.most - 1) : 0;
-        return "rgb(" + rgb.map(c => Math.round(c + (255 - c) * white)) + ")";
-    }));
-    theme.number = Array.from({ length: plan.most }, (_, k) =>
-        plan.most > 1 && 0.62 * k / (plan.most - 1) >= 0.3 ? "#101418" : "#ffffff");
 }
 
 function legend() {
     const used = new Set(plan.kind);
     const swatch = colour => `<i style="background:${colour}"></i>`;
-    const colours = k => theme.action[k].filter((_, c) => plan.most <= 8 || c % Math.ceil(plan.most / 8) === 0);
     $("legend").innerHTML = [...used].sort().map(k =>
-        `<span>${colours(k).map(swatch).join("")}${KINDS[k]} ${NAMES[k]}</span>`).join("") +
-        (plan.most > 1 ? `<span>${plan.lighter}</span>` : "") +
+        `<span>${plan.colours[k].map(swatch).join("")}${KINDS[k]} ${NAMES[k]}</span>`).join("") +
+        (plan.lighter ? `<span>${plan.lighter}</span>` : "") +
         [["warmup", "warm-up"], ["steady", "steady"], ["cooldown", "cool-down"], ["lasting", "weights and scratch"],
          ["alive", "micro-batches in memory"]]
             .map(([c, text]) => `<span>${swatch(`var(--${c})`)}${text}</span>`).join("");
@@ -293,7 +285,8 @@ const X = time => GUTTER + (time - view.from) * view.scale;
 const T = x => view.from + (x - GUTTER) / view.scale;
 const Y = rank => AXIS + rank * view.row - view.top;
 const tall = () => view.row >= 26;           // room for the memory
-const laneHeight = () => tall() ? Math.round(view.row * 0.54) : view.row - (view.row > 6 ? 2 : 1);
+const laneHeight = () => tall() ? Math.round(view.row * 0.54) : view.row - (view.row > 6 ? 2 : view.row / 5);
+const wholeRow = () => Math.max(1, view.height - AXIS) / plan.ranks;        // all ranks are seen at once
 
 function visibleRows() {
     const first = Math.max(0, Math.floor(view.top / view.row));
@@ -303,9 +296,9 @@ function visibleRows() {
 function drawActions(rank, y, height) {
     const until = T(view.width), last = plan.row[rank + 1];
     for (let i = firstEndingAfter(rank, view.from); i < last && plan.start[i] < until;) {
-        const x = X(plan.start[i]), w = X(plan.end[i]) - x, c = chunk(i).ordinal;
-        paint.globalAlpha = marks ? [0.13, 0.45, 1, 0.45, 1, 1][marks[i]] : 1;
-        paint.fillStyle = theme.action[plan.kind[i]][c];
+        const x = X(plan.start[i]), w = X(plan.end[i]) - x, shades = plan.colours[plan.kind[i]];
+        paint.globalAlpha = marks ? [0.13, 0.35, 1, 0.35, 1, 1][marks[i]] : 1;
+        paint.fillStyle = shades[Math.min(chunk(i).ordinal, shades.length - 1)];
         if (w < 1) {        // a pixel for the first, and on to the next pixel
             const pixel = Math.floor(x);
             paint.fillRect(pixel, y, 1, height);
@@ -313,7 +306,7 @@ function drawActions(rank, y, height) {
             continue;
         }
         paint.fillRect(x, y, w > 4 ? w - 1 : w, height);
-        drawLabel(i, x, w, y, height, c);
+        drawLabel(i, x, w, y, height);
         if (marks && w > 5 && (marks[i] === DATA_BEFORE || marks[i] === DATA_AFTER)) {
             paint.strokeStyle = marks[i] === DATA_BEFORE ? theme.before : theme.after;
             paint.lineWidth = 2;
@@ -324,7 +317,7 @@ function drawActions(rank, y, height) {
     paint.globalAlpha = 1;
 }
 
-function drawLabel(i, x, w, y, height, c) {
+function drawLabel(i, x, w, y, height) {
     if (height < 9 || w < 9)
         return;
     const long = name(i), text = w >= 7.5 * long.length + 6 ? long : "" + plan.micro[i];
@@ -332,8 +325,8 @@ function drawLabel(i, x, w, y, height, c) {
         return;
     const left = Math.max(x, GUTTER), right = Math.min(x + w, view.width);
     const dim = paint.globalAlpha < 1;
-    paint.fillStyle = dim ? theme.ink : theme.number[c];
-    paint.globalAlpha = dim ? 0.75 : 1;
+    paint.fillStyle = dim ? theme.ink : plan.numbers[plan.kind[i]];
+    paint.globalAlpha = dim ? 0.9 : 1;
     paint.fillText(text, Math.max(left, right - w) / 2 + Math.min(right, left + w) / 2, y + height / 2 + 0.5);
 }
 
@@ -507,6 +500,14 @@ function drawGutter() {
     screen.fillRect(0, 0, GUTTER, 3);
 }
 
+/* For those who hear the page: which part of the plan the canvas shows whole. */
+function describe() {
+    const first = Math.ceil(view.top / view.row - 1e-6), end = (view.top + view.height - AXIS) / view.row + 1e-6;
+    const last = Math.min(plan.ranks, Math.floor(end)) - 1, until = Math.min(T(view.width), plan.makespan);
+    canvas.setAttribute("aria-label", `timeline, ranks ${first} to ${last} of ${plan.ranks}, from ${clock(view.from)} to ` +
+        `${clock(until)} of ${timed(plan.makespan)}; arrow keys go from action to action`);
+}
+
 function draw() {
     queued = false;
     const dense = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
@@ -520,6 +521,7 @@ function draw() {
         paint.setTransform(dense, 0, 0, dense, 0, 0);
         keepInside();
         drawGround();
+        describe();
         stale = false;
     }
     screen.setTransform(1, 0, 0, 1, 0, 0);
@@ -549,6 +551,8 @@ function redraw() {
     if (!queued)
         requestAnimationFrame(draw);
     queued = true;
+    clearTimeout(writing);
+    writing = setTimeout(writeAddress, 200);    // browsers refuse an address that changes with every frame
 }
 
 function change() {
@@ -562,13 +566,14 @@ function keepInside() {
     const room = view.width - GUTTER - 12;
     view.scale = Math.max(room / plan.makespan, Math.min(view.scale, room / plan.makespan * Math.max(1, plan.count)));
     view.from = Math.max(0, Math.min(view.from, plan.makespan - room / view.scale));
-    view.row = Math.max(5, Math.min(view.row, 160));
+    view.row = Math.max(Math.min(5, wholeRow()), Math.min(view.row, 160));
     view.top = Math.max(0, Math.min(view.top, plan.ranks * view.row - (view.height - AXIS) + 4));
 }
 
 function fitRows() {
     fitted = true;
-    view.row = Math.max(9, Math.min(130, Math.floor((view.height - AXIS) / plan.ranks)));
+    const row = wholeRow();
+    view.row = row < 9 ? row : Math.min(130, Math.floor(row));
 }
 
 function fit() {
@@ -739,8 +744,9 @@ const KEYS = {
 };
 for (const key of ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"])
     KEYS[key] = () => go(key);
+const OWN_KEYS = { BUTTON: /^ $/, INPUT: /^( |Arrow.*|Page.*|Home|End)$/, SELECT: /./ };      // what these do themselves
 document.addEventListener("keydown", e => {
-    if (e.ctrlKey || e.metaKey || e.altKey || !KEYS[e.key] || /INPUT|SELECT|BUTTON/.test(e.target.tagName))
+    if (e.ctrlKey || e.metaKey || e.altKey || !KEYS[e.key] || OWN_KEYS[e.target.tagName]?.test(e.key))
         return;
     e.preventDefault();
     KEYS[e.key]();
@@ -768,6 +774,19 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     change();
 });
 
+/* Paper is white, whatever the screen is. */
+addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("printing");
+    readTheme();
+    stale = true;
+    draw();
+});
+addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("printing");
+    readTheme();
+    change();
+});
+
 /* ---- start ---- */
 
 function open(index) {
@@ -784,26 +803,39 @@ function open(index) {
     setTime(Math.min(now, plan.makespan));
 }
 
-/* `#plan=gpipe&from=10&to=40&time=30&action=2F0&messages` opens the page at a place; times as they are shown. */
+/* `#plan=gpipe&from=10&to=40&time=30&messages&action=2F0` is the page at a place, to be sent to somebody; times as they
+ * are shown. What an address leaves out is as when the page opens. */
 function openAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1)), names = [...$("plan").options].map(o => o.value);
-    const time = name => +wanted.get(name) / plan.shown;
-    if (names.includes(wanted.get("plan")))
-        open($("plan").selectedIndex = names.indexOf(wanted.get("plan")));
+    const time = name => +wanted.get(name) / plan.shown || 0;
+    open($("plan").selectedIndex = Math.max(0, names.indexOf(wanted.get("plan"))));
     $("messages").checked = wanted.has("messages");
-    if (wanted.has("time"))
-        setTime(time("time"));
+    setTime(time("time"));
     if (wanted.has("from") && wanted.has("to")) {
         view.scale = (view.width - GUTTER - 12) / (time("to") - time("from"));
         view.from = time("from");
         change();
     }
-    if (wanted.has("action"))
-        choose(find(wanted.get("action")));
+    choose(wanted.has("action") ? find(wanted.get("action")) : -1);
+}
+
+function writeAddress() {
+    const words = [], shown = (view.width - GUTTER - 12) / view.scale;
+    if (sources.length > 1)
+        words.push("plan=" + encodeURIComponent($("plan").value));
+    if (shown < plan.makespan * 0.999)
+        words.push("from=" + clock(view.from), "to=" + clock(view.from + shown));
+    if (now > 0)
+        words.push("time=" + clock(now));
+    if ($("messages").checked)
+        words.push("messages");
+    if (chosen >= 0)
+        words.push("action=" + name(chosen));
+    history.replaceState(null, "", location.href.split("#")[0] + (words.length ? "#" + words.join("&") : ""));
 }
 
 for (const source of sources)
     $("plan").add(new Option(/"schedule":"([^"]*)"/.exec(source.textContent.slice(0, 400))[1]));
 $("plans").hidden = sources.length < 2;
-open(0);
+addEventListener("hashchange", openAddress);
 openAddress();

@@ -281,8 +281,8 @@ static void put_buffer(const Page *g, int kind, int chunk, long *offsets)
 static void put_chunks(const Page *g)
 {
     Program *p = g->k.p;
-    long *offsets = arena_take(p->arena, sizeof *offsets *
-                                             (size_t)p->microbatches);
+    long *offsets = arena_take(p->arena,
+                               sizeof *offsets * (size_t)p->microbatches);
     fputs("\"chunk\":[\n", g->out);
     for (int c = 0; c < p->chunk_count; c++) {
         fprintf(g->out,
@@ -319,6 +319,24 @@ static void put_slots(const Page *g)
     fputs("],\n", g->out);
 }
 
+/* colours[kind][shade], numbers[kind]: of an action, and of what is written on
+ * it. */
+static void put_colours(const Page *g)
+{
+    fputs("\"colours\":[", g->out);
+    for (int kind = 0; kind <= ACT_W; kind++)
+        for (int s = 0; s < shades_of(&g->k); s++)
+            fprintf(g->out, "%s\"%s\"",
+                    s      ? ","
+                    : kind ? "],\n["
+                           : "[",
+                    shade_colour(&g->k, kind, s));
+    fputs("]],\n\"numbers\":", g->out);
+    for (int kind = 0; kind <= ACT_W; kind++)
+        fprintf(g->out, "%c\"%s\"", kind ? ',' : '[', number_colour(kind));
+    fputs("],\n", g->out);
+}
+
 /* ---- the page ---- */
 
 static void put_plan(Program *p, FILE *out)
@@ -333,10 +351,10 @@ static void put_plan(Program *p, FILE *out)
     if (g.k.most_chunks > 1)
         put_member(&g, "lighter", lighter_line(&g.k));
     fprintf(out,
-            "\"shown\":%.17g,\"makespan\":%ld,\"chunks\":%d,\"most\":%d,"
-            "\"micros\":%d,\n",
+            "\"shown\":%.17g,\"makespan\":%ld,\"chunks\":%d,\"micros\":%d,\n",
             g.tick * g.k.scale, ticks(&g, p->makespan), p->chunk_count,
-            g.k.most_chunks, p->microbatches);
+            p->microbatches);
+    put_colours(&g);
     put_chunks(&g);
     put_slots(&g);
     fputs("\"rows\":[\n", out);
@@ -354,19 +372,21 @@ static const char page_body[] =
     "</header>\n"
     "<nav>\n"
     "<label id=\"plans\">schedule <select id=\"plan\"></select></label>\n"
-    "<span><button id=\"out\" title=\"zoom out: -\">&minus;</button>"
-    "<button id=\"in\" title=\"zoom in: +\">+</button>"
+    "<span><button id=\"out\" aria-label=\"zoom out\" title=\"zoom out: "
+    "-\">&minus;</button>"
+    "<button id=\"in\" aria-label=\"zoom in\" title=\"zoom in: +\">+</button>"
     "<button id=\"fit\" title=\"the whole step: 0\">fit</button></span>\n"
     "<label><input type=\"checkbox\" id=\"messages\"> messages"
     "<span id=\"many\" hidden>: too many, zoom in</span></label>\n"
     "<button id=\"critical\" title=\"c\">critical path</button>\n"
     "<span class=\"time\"><button id=\"play\" title=\"space\">play</button>"
     "<input type=\"range\" id=\"scrub\" min=\"0\" max=\"1\" step=\"any\" "
-    "value=\"0\" aria-label=\"time\"><output id=\"now\"></output></span>\n"
+    "value=\"0\" aria-label=\"time\">"
+    "<output id=\"now\" aria-live=\"off\"></output></span>\n"
     "</nav>\n"
     "<div id=\"legend\"></div>\n"
     "<canvas id=\"view\" tabindex=\"0\" role=\"application\" "
-    "aria-label=\"timeline; arrow keys go from action to action\"></canvas>\n"
+    "aria-label=\"timeline\"></canvas>\n"
     "<section id=\"about\" aria-live=\"polite\"></section>\n";
 
 void picture_html(Program **plans, int count, FILE *out)

@@ -17,11 +17,16 @@
 enum {
     LEFT = 84,  // room for the ranks' names
     RIGHT = 20,
-    HEAD = 124,  // title, cost, result, two lines of legend, axis
     FOOT = 34,
-    WIDEST = 4200,  // of the time axis, in pixels
-    SHADES = 8      // the later chunks of a rank share the lightest
+    WIDEST = 4200,    // of the time axis, in pixels
+    READABLE = 1000,  // of a line of words
+    SWATCH = 14       // width of a colour in the legend
 };
+
+typedef struct Mark {          // a piece of what stands above the rows
+    const char *style, *text;  // a class; NULL: a swatch
+    double x, y, height;       // of a swatch; 0: a line
+} Mark;
 
 typedef struct Drawing {
     Picture k;
@@ -31,11 +36,10 @@ typedef struct Drawing {
     double lane, strip, memory;  // heights: actions, phases, bytes
     double row;                  // all of them and the gap
     int digits;                  // size of the micro-batch numbers
+    Mark *marks;                 // the words and the legend above the rows
+    int mark_count;
+    double head;  // where the rows begin
 } Drawing;
-
-/* Blue, green, teal and brown, as in the terminal: F B I W. */
-static const unsigned char colours[COMPUTE_KINDS][3] = {
-    {29, 91, 160}, {35, 122, 70}, {12, 124, 124}, {158, 96, 24}};
 
 /* ---- sizes ---- */
 
@@ -61,27 +65,9 @@ static double forward_time(const Program *p)
     return sum > 0 ? sum / (double)count : 1;
 }
 
-/* A forward is wide enough for its number, unless that makes the picture too
- * wide; then it all shrinks and numbers that do not fit are
- * left out. */
-static Drawing draw(Program *p, FILE *out)
-{
-    Drawing d = {.k = picture_of(p), .out = out, .strip = 5, .digits = 10};
-    int number = digits(p->microbatches - 1);
-    double makespan = p->makespan > 0 ? p->makespan : 1,
-           wanted = (number * 6 + 4) / forward_time(p) * makespan;
-    d.width = wanted < 760 ? 760 : wanted > WIDEST ? WIDEST : wanted;
-    d.stretch = d.width / makespan;
-    bool many = p->ranks > 24;
-    d.lane = many ? 13 : 20;
-    d.memory = many ? 13 : 24;
-    d.row = d.lane + d.strip + d.memory + (many ? 5 : 9);
-    return d;
-}
-
 static double row_top(const Drawing *d, int rank)
 {
-    return HEAD + rank * d->row;
+    return d->head + rank * d->row;
 }
 
 static void put(const Drawing *d, const char *before, double value)
@@ -123,36 +109,34 @@ static void box(const Drawing *d, double x, double y, double w, double h)
     fputc('z', d->out);
 }
 
-/* ---- colours ---- */
-
-static int shade(const Drawing *d, int chunk)
-{
-    int ordinal = d->k.ordinal[chunk];
-    return ordinal < SHADES ? ordinal : SHADES - 1;
-}
-
-/* From the full colour to 62 % white. */
-static double whiteness(const Drawing *d, int level)
-{
-    int most = d->k.most_chunks < SHADES ? d->k.most_chunks : SHADES;
-    return most > 1 ? 0.62 * level / (most - 1) : 0;
-}
+/* ---- style ---- */
 
 static void colour_rules(const Drawing *d)
 {
     for (int kind = 0; kind <= ACT_W; kind++) {
-        for (int s = 0; s < d->k.most_chunks && s < SHADES; s++) {
-            fprintf(d->out, ".%s%d{fill:#", action_names[kind], s);
-            for (int i = 0; i < 3; i++)
-                fprintf(d->out, "%02x",
-                        (int)(colours[kind][i] +
-                              (255 - colours[kind][i]) * whiteness(d, s)));
-            fputs("}\n", d->out);
-        }
+        if (!d->k.used[kind])
+            continue;
+        for (int s = 0; s < shades_of(&d->k); s++)
+            fprintf(d->out, ".%s%d{fill:%s}\n", action_names[kind], s,
+                    shade_colour(&d->k, kind, s));
+        fprintf(d->out, ".on%s{fill:%s}\n", action_names[kind],
+                number_colour(kind));
     }
+    fprintf(d->out,
+            ".on text{font-size:%dpx;text-anchor:middle;fill:inherit}\n",
+            d->digits);
 }
 
-static void rules(const Drawing *d)
+/* The whole picture on one page, however wide or high it is. */
+static void print_rules(const Drawing *d, double width, double height)
+{
+    fprintf(d->out,
+            "@media print{\n@page{size:%s;margin:10mm}\n"
+            "svg:root{width:100vw;height:99vh}\n}\n",
+            width > height ? "landscape" : "portrait");
+}
+
+static void rules(const Drawing *d, double width, double height)
 {
     fputs("<style>\n"
           "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;"
@@ -161,89 +145,195 @@ static void rules(const Drawing *d)
           ".rank{text-anchor:end;font-weight:bold}\n"
           ".small{text-anchor:end;font-size:9px;fill:#59636e}\n"
           ".tick{text-anchor:middle;fill:#59636e}\n"
-          ".paper{fill:#fff}\n.idle{fill:#eceff2}\n"
+          ".paper{fill:#fff}\n.idle{fill:#f2f4f6}\n"
           ".grid{stroke:#c5ccd3;stroke-width:.5;fill:none}\n"
           ".warmup{fill:#e3a008}\n.steady{fill:#4a545e}\n"
-          ".cooldown{fill:#19a7c0}\n"
+          ".cooldown{fill:#0d8096}\n"
           ".lasting{fill:#cfc8e3}\n.alive{fill:#8b78c4}\n"
           ".arena{stroke:#59636e;stroke-width:.7;stroke-dasharray:3 2;"
           "fill:none}\n"
           ".wire{stroke:#b3261e;stroke-width:.7;fill:none;opacity:.75}\n"
           ".head{fill:#b3261e;opacity:.75}\n",
           d->out);
-    fprintf(
-        d->out,
-        ".on{fill:#fff}.off{fill:#101418}\n"
-        ".on text,.off text{font-size:%dpx;text-anchor:middle;fill:inherit}\n",
-        d->digits);
     colour_rules(d);
-    fputs("@media (prefers-color-scheme:dark){\n"
+    fputs("@media screen and (prefers-color-scheme:dark){\n"
           "text{fill:#e6e9ec}\n.small,.tick{fill:#a3acb5}\n"
-          ".paper{fill:#14181c}\n.idle{fill:#232a31}\n"
+          ".paper{fill:#14181c}\n.idle{fill:#1c2228}\n"
           ".grid{stroke:#46505a}\n"
           ".steady{fill:#c3cad1}\n"
           ".lasting{fill:#3d3658}\n.alive{fill:#8472bd}\n"
           ".arena{stroke:#a3acb5}\n.wire{stroke:#ff9d92}\n"
-          ".head{fill:#ff9d92}\n}\n</style>\n",
+          ".head{fill:#ff9d92}\n}\n",
           d->out);
+    print_rules(d, width, height);
+    fputs("</style>\n", d->out);
 }
 
-/* ---- head and axis ---- */
+/* ---- what stands above the rows ---- */
 
-typedef struct Pen {  // writes a line of the legend
+typedef struct Pen {
     double x, y;
 } Pen;
 
-static void swatch(const Drawing *d, Pen *pen, const char *style, double height)
+/* Of a letter in Helvetica, in parts of the font's size; a little more than it
+ * takes. */
+static double letter_width(char letter)
 {
-    fprintf(d->out, "<path class=\"%s\" d=\"", style);
-    box(d, pen->x, pen->y - height, 14, height);
-    fputs("\"/>\n", d->out);
-    pen->x += 14;
+    if ((letter & 0xc0) == 0x80)  // a letter goes on
+        return 0;
+    if (strchr(" ,.:;'|/()-ijlftrI", letter))
+        return 0.32;
+    if (strchr("mwMW%", letter))
+        return 0.86;
+    return letter >= 'A' && letter <= 'Z' ? 0.74 : 0.56;
 }
 
-static void legend_text(const Drawing *d, Pen *pen, const char *text)
+static double text_width(const char *text, double size)
 {
-    text_at(d, "key", pen->x + 5, pen->y, text);
-    pen->x += 19 + 5.7 * (double)strlen(text);
+    double width = 0;
+    for (; *text; text++)
+        width += size * letter_width(*text);
+    return width;
 }
 
-static void legend_kinds(const Drawing *d, Pen *pen)
+static void add_mark(Drawing *d, Mark mark)
+{
+    d->marks = array_grow(d->k.p->arena, d->marks, d->mark_count, sizeof mark);
+    d->marks[d->mark_count++] = mark;
+}
+
+/* Bytes of the first line, which ends at a space if it has one. */
+static size_t line_length(const char *text, double size, double room)
+{
+    size_t at = 0, space = 0;
+    double width = 0;
+    for (; text[at]; at++) {
+        if (text[at] == ' ')
+            space = at;
+        width += size * letter_width(text[at]);
+        if (width > room)
+            return space ? space : at;
+    }
+    return at;
+}
+
+/* `step`: from line to line. */
+static void paragraph(Drawing *d, Pen *pen, const char *style, const char *text,
+                      double size, double step)
+{
+    double room = d->width < READABLE ? d->width : READABLE;
+    while (*text) {
+        int length = (int)line_length(text, size, room);
+        const char *line = text_format(d->k.p->arena, "%.*s", length, text);
+        add_mark(d, (Mark){style, line, pen->x, pen->y, 0});
+        pen->y += step;
+        text += length;
+        text += *text == ' ';
+    }
+}
+
+/* Swatches and what they mean stay on one line of the legend. */
+static void legend_item(Drawing *d, Pen *pen, const char **styles, int count,
+                        double height, const char *text)
+{
+    double width = count * SWATCH + 5 + text_width(text, 11);
+    if (pen->x > LEFT && pen->x + width > LEFT + d->width)
+        *pen = (Pen){LEFT, pen->y + 17};
+    for (int i = 0; i < count; i++, pen->x += SWATCH)
+        add_mark(d, (Mark){styles[i], NULL, pen->x, pen->y, height});
+    pen->x += count > 0 ? 5 : 0;
+    add_mark(d, (Mark){"key", text, pen->x, pen->y, 0});
+    pen->x += 14 + text_width(text, 11);
+}
+
+static void legend_kinds(Drawing *d, Pen *pen)
 {
     static const char *const names[] = {
         "F forward", "B backward", "I backward, input", "W backward, weights"};
+    int count = shades_of(&d->k);
+    const char **styles = arena_take(d->k.p->arena,
+                                     sizeof *styles * (size_t)count);
     for (int kind = 0; kind <= ACT_W; kind++) {
         if (!d->k.used[kind])
             continue;
-        for (int s = 0; s < d->k.most_chunks && s < SHADES; s++)
-            swatch(d, pen,
-                   text_format(d->k.p->arena, "%s%d", action_names[kind], s),
-                   10);
-        legend_text(d, pen, names[kind]);
+        for (int s = 0; s < count; s++)
+            styles[s] = text_format(d->k.p->arena, "%s%d", action_names[kind],
+                                    s);
+        legend_item(d, pen, styles, count, 10, names[kind]);
     }
     if (d->k.most_chunks > 1)
-        legend_text(d, pen, lighter_line(&d->k));
+        legend_item(d, pen, NULL, 0, 0, lighter_line(&d->k));
 }
 
-static void legend(const Drawing *d)
+static void legend(Drawing *d, Pen *pen)
 {
-    static const char *const phases[] = {"warm-up", "steady", "cool-down"};
-    static const char *const styles[] = {"warmup", "steady", "cooldown"};
-    Pen pen = {LEFT, 79};
-    legend_kinds(d, &pen);
-    pen = (Pen){LEFT, 96};
-    for (int i = 0; i < 3; i++) {
-        swatch(d, &pen, styles[i], 5);
-        legend_text(d, &pen, phases[i]);
+    static const struct {
+        const char *style;
+        double height;
+        const char *text;
+    } others[] = {{"warmup", 5, "warm-up"},
+                  {"steady", 5, "steady"},
+                  {"cooldown", 5, "cool-down"},
+                  {"lasting", 8, "bytes of weights and scratch"},
+                  {"alive", 8, "of micro-batches"},
+                  {"arena", 0, "height of the arena"}};
+    legend_kinds(d, pen);
+    *pen = (Pen){LEFT, pen->y + 17};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *style = others[i].style;
+        legend_item(d, pen, &style, 1, others[i].height, others[i].text);
     }
-    swatch(d, &pen, "lasting", 8);
-    legend_text(d, &pen, "bytes of weights and scratch");
-    swatch(d, &pen, "alive", 8);
-    legend_text(d, &pen, "of micro-batches");
-    fprintf(d->out, "<path class=\"arena\" d=\"M%.0f 92h14\"/>\n", pen.x);
-    pen.x += 14;
-    legend_text(d, &pen, "height of the arena");
 }
+
+/* Long lines are broken, so the rows begin where the words end. */
+static void place_head(Drawing *d)
+{
+    Pen pen = {LEFT, 22};
+    paragraph(d, &pen, "title", title_line(&d->k), 16.5, 18);  // it is bold
+    paragraph(d, &pen, "key", cost_line(&d->k), 11, 16);
+    paragraph(d, &pen, "key", result_line(&d->k), 11, 16);
+    pen.y += 7;
+    legend(d, &pen);
+    d->head = pen.y + 28;  // the axis has its numbers there
+}
+
+/* A forward is wide enough for its number, unless that makes the picture too
+ * wide; then it all shrinks and numbers that do not fit are
+ * left out. */
+static Drawing draw(Program *p, FILE *out)
+{
+    Drawing d = {.k = picture_of(p), .out = out, .strip = 5, .digits = 10};
+    int number = digits(p->microbatches - 1);
+    double makespan = p->makespan > 0 ? p->makespan : 1,
+           wanted = (number * 6 + 4) / forward_time(p) * makespan;
+    d.width = wanted < 760 ? 760 : wanted > WIDEST ? WIDEST : wanted;
+    d.stretch = d.width / makespan;
+    bool many = p->ranks > 24;
+    d.lane = many ? 13 : 20;
+    d.memory = many ? 13 : 24;
+    d.row = d.lane + d.strip + d.memory + (many ? 5 : 9);
+    place_head(&d);
+    return d;
+}
+
+static void put_mark(const Drawing *d, const Mark *mark)
+{
+    if (mark->text) {
+        text_at(d, mark->style, mark->x, mark->y, mark->text);
+        return;
+    }
+    fprintf(d->out, "<path class=\"%s\" d=\"", mark->style);
+    if (mark->height > 0) {
+        box(d, mark->x, mark->y - mark->height, SWATCH, mark->height);
+    } else {
+        put(d, "M", mark->x);
+        put(d, " ", mark->y - 4);
+        put(d, "h", SWATCH);
+    }
+    fputs("\"/>\n", d->out);
+}
+
+/* ---- head and axis ---- */
 
 /* 1, 2 or 5 times a power of ten, about 80 pixels. */
 static double tick_step(const Drawing *d)
@@ -262,14 +352,14 @@ static void axis(const Drawing *d)
     fputs("<path class=\"grid\" d=\"", d->out);
     for (int i = 0; i * step <= last * 1.0000001; i++) {
         put(d, "M", LEFT + i * step / d->k.scale * d->stretch);
-        put(d, " ", HEAD - 4);
+        put(d, " ", d->head - 4);
         put(d, "V", bottom);
     }
     fputs("\"/>\n", d->out);
     for (int i = 0; i * step <= last * 1.0000001; i++) {
         const char *text = text_format(d->k.p->arena, "%g", i * step);
         double x = LEFT + i * step / d->k.scale * d->stretch;
-        text_at(d, "tick", x, HEAD - 8, text);
+        text_at(d, "tick", x, d->head - 8, text);
         text_at(d, "tick", x, bottom + 12, text);
     }
     text_at(d, "key", LEFT, bottom + 27,
@@ -288,20 +378,18 @@ static void head(const Drawing *d, double width, double height)
     fputs("</title>\n<desc>", d->out);
     put_text(d, result_line(&d->k));
     fputs("</desc>\n", d->out);
-    rules(d);
+    rules(d, width, height);
     fprintf(d->out, "<path class=\"paper\" d=\"M0 0h%.0fv%.0fH0z\"/>\n", width,
             height);
-    text_at(d, "title", LEFT, 22, title_line(&d->k));
-    text_at(d, "key", LEFT, 40, cost_line(&d->k));
-    text_at(d, "key", LEFT, 56, result_line(&d->k));
-    legend(d);
+    for (int i = 0; i < d->mark_count; i++)
+        put_mark(d, &d->marks[i]);
 }
 
 /* ---- rows ---- */
 
 static bool has_style(const Drawing *d, Action a, int kind, int level)
 {
-    return (int)a.kind == kind && shade(d, a.chunk) == level;
+    return (int)a.kind == kind && shade_of(&d->k, a.chunk) == level;
 }
 
 /* All actions of a rank in one colour. */
@@ -326,18 +414,17 @@ static void actions_of_style(const Drawing *d, int rank, int kind, int level)
         fputs("\"/>\n", d->out);
 }
 
-/* Numbers where they fit: white on the darker shades (`dark`), black on the
- * others. */
-static void numbers(const Drawing *d, int rank, bool dark)
+/* The micro-batches of one kind, where they fit. */
+static void numbers(const Drawing *d, int rank, int kind)
 {
     const Program *p = d->k.p;
     double y = row_top(d, rank) + d->lane / 2 + d->digits * 0.36;
-    fprintf(d->out, "<g class=\"%s\">", dark ? "on" : "off");
+    fprintf(d->out, "<g class=\"on on%s\">", action_names[kind]);
     for (int i = 0; i < p->lists[rank].count; i++) {
         Action a = p->lists[rank].at[i];
         const Node *node = &p->nodes[node_at(p, rank, i)];
         double start = node->start, end = node->end;
-        if (!is_compute(a.kind) || dark != (whiteness(d, shade(d, a.chunk)) < 0.3) ||
+        if ((int)a.kind != kind ||
             (end - start) * d->stretch < digits(a.micro) * d->digits * 0.58 + 2)
             continue;
         put(d, "<text x=\"", LEFT + (start + end) / 2 * d->stretch);
@@ -397,17 +484,20 @@ static void row_ground(const Drawing *d, int rank)
     memory_curve(d, rank);
     text_at(d, "rank", LEFT - 6, y + d->lane / 2 + 4,
             text_format(d->k.p->arena, "rank %d", rank));
-    text_at(d, "small", LEFT - 6, y + d->lane + d->strip + d->memory / 2 + 4,
-            bytes_text(d->k.p->arena, 4.0 * (double)d->k.p->arena_floats[rank]));
+    text_at(
+        d, "small", LEFT - 6, y + d->lane + d->strip + d->memory / 2 + 4,
+        bytes_text(d->k.p->arena, 4.0 * (double)d->k.p->arena_floats[rank]));
 }
 
 static void row_actions(const Drawing *d, int rank)
 {
-    for (int kind = 0; kind <= ACT_W; kind++)
-        for (int s = 0; s < d->k.most_chunks && s < SHADES; s++)
+    for (int kind = 0; kind <= ACT_W; kind++) {
+        if (!d->k.used[kind])
+            continue;
+        for (int s = 0; s < shades_of(&d->k); s++)
             actions_of_style(d, rank, kind, s);
-    for (int dark = 1; dark >= 0; dark--)
-        numbers(d, rank, dark);
+        numbers(d, rank, kind);
+    }
 }
 
 /* ---- messages ---- */

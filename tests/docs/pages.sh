@@ -108,15 +108,19 @@ for page in "$here"/docs/*.md; do
     repeat "$name-commands" "$scratch/$name"
 done
 
-# ---- pictures ----
+# ---- pictures: BLESS=1 rewrites them ----
 
 bad=''
 count=0
-for picture in "$root"/docs/pictures/*.svg "$here"/docs/pictures/*; do
+[ -n "$BLESS" ] && cp "$root"/docs/pictures/*.svg "$here/docs/pictures/"
+for picture in "$root"/docs/pictures/*.svg "$here"/docs/pictures/*.svg; do
     name=pictures/$(basename "$picture")
     count=$((count + 1))
     cmp -s "$root/docs/$name" "$here/docs/$name" || not_ok pictures "docs/$name is not what its command writes"
     # shellcheck disable=SC2086
     grep -q "]($name)" $pages || not_ok pictures "docs/$name is on no page"
+done
+for picture in "$here"/docs/pictures/*.png; do # a screenshot, made by docs/pictures/page.sh
+    grep -q "](docs/pictures/$(basename "$picture"))" "$here/README.md" || not_ok pictures "$picture is not in the README"
 done
 verdict pictures "$count" pictures
