@@ -29,8 +29,9 @@ void progress_start(Progress *progress, int quiet, const char *losses, const cha
 void progress_read(Progress *progress, Control *control);   // shows the steps that all have done
 void progress_break(Progress *progress);                        // before anything else is printed
 void progress_end(Progress *progress, const Control *control);  // the summary
-/* Writes the events that the ranks have left in the file of the shared memory. */
-void progress_trace(Progress *progress, const Control *control, int fd);
 int is_trace_name(const char *path);                            // by its ending
+
+/* trace.c: writes the events that the ranks have left in the file of the shared memory. */
+void trace_write(Progress *progress, const Control *control, int fd);
 
 #endif

@@ -5,14 +5,14 @@
  * of them grows the file, and all map it:
  *
  *      Control | records[ranks] || squares[2][parameters] | meets[from][to] | offsets[rank][uses] |
- *     |<- launcher and ranks -->|| queues[from][to]       | arena of rank 0 | arena of rank 1 | ...
+ *     |<- launcher and ranks -->|| wires[from][to]        | arena of rank 0 | arena of rank 1 | ...
  *                               || events of rank 0       | events of rank 1 | ...
  *                               ||<- ranks alone; begins at a page, found by shared.c: lay_out ->|
  *
  * Only the events, which are there under --trace, are read by the launcher, when
  * all ranks have left.
  *
- *     a queue, from rank 0 to rank 1, of a ring of 4, after three sends and one receive:
+ *     a wire, from rank 0 to rank 1, of a ring of 4, after three sends and one receive:
  *         sent 3  taken 1  ring [ - | where, length | where, length | - ]   (places: in arena 0)
  *     The receiver copies from the sender's arena into its own: no message is ever stored twice.
  *
@@ -76,7 +76,7 @@ typedef enum {
 
 typedef struct RankRecord {         // written by its rank, read by the launcher; its needs by all
     uint64_t arena;                 // needs, fixed before `arrived` is raised: bytes,
-    uint32_t depth, parameters;     //     messages per queue and step, length of squares
+    uint32_t depth, parameters;     //     messages per wire and step, length of squares
     int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
     int numbers;                    // 1: they are not tokens
     uint32_t actions, kept;         // --trace: events of one step, steps that are kept

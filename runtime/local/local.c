@@ -87,7 +87,7 @@ void pp_mark_step(void)
 {
     const RankRecord *self = pp_job.self;
     for (int i = 0; i < pp_shared.ranks; i++)
-        own.first[i] = now(&pp_queue(pp_shared.rank, i)->sent);
+        own.first[i] = now(&pp_wire(pp_shared.rank, i)->sent);
     if (own.events) {
         uint32_t at = (uint32_t)(pp_job.step - 1) % self->kept * self->actions;
         pp_job.event = own.events + at;
@@ -110,15 +110,15 @@ void pp_send(const PpLink *link, int micro, const float *from)
 {
     pp_delay();
     int64_t begin = pp_event_time();
-    Queue *q = pp_queue(pp_shared.rank, link->peer);
-    uint32_t k = now(&q->sent);
+    Wire *wire = pp_wire(pp_shared.rank, link->peer);
+    uint32_t k = now(&wire->sent);
     /* One step never fills a ring; several steps can, when no buffer is reused
      * in between. */
-    pp_await(&q->taken, k + 1 - pp_shared.ring, WAIT_TAKEN, link->name, micro,
-             link->peer);
-    q->ring[k % pp_shared.ring] = (Message){place(from), link->floats,
-                                            pp_job.clock, 0};
-    raise_counter(&q->sent);
+    pp_await(&wire->taken, k + 1 - pp_shared.ring, WAIT_TAKEN, link->name,
+             micro, link->peer);
+    wire->ring[k % pp_shared.ring] = (Notice){place(from), link->floats,
+                                              pp_job.clock, 0};
+    raise_counter(&wire->sent);
     pp_progress();
     pp_note_event(EVENT_SEND, link->name, micro, link->peer, begin,
                   pp_event_time());
@@ -133,17 +133,17 @@ void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency)
 {
     pp_delay();
     int64_t begin = pp_event_time();
-    Queue *q = pp_queue(link->peer, pp_shared.rank);
-    uint32_t k = now(&q->taken);
-    pp_await(&q->sent, k + 1, WAIT_MESSAGE, link->name, micro, link->peer);
-    Message *message = &q->ring[k % pp_shared.ring];
+    Wire *wire = pp_wire(link->peer, pp_shared.rank);
+    uint32_t k = now(&wire->taken);
+    pp_await(&wire->sent, k + 1, WAIT_MESSAGE, link->name, micro, link->peer);
+    Notice *message = &wire->ring[k % pp_shared.ring];
     if (message->floats != link->floats)
         pp_fail("%s%d expects %zu floats, but rank %d sent %zu", link->name,
                 micro, link->floats, link->peer, (size_t)message->floats);
     move_clock(message->sent + latency);
     memcpy(to, pp_shared.region + message->where, link->floats * sizeof *to);
     message->taken = pp_job.clock;
-    raise_counter(&q->taken);
+    raise_counter(&wire->taken);
     pp_progress();
     pp_note_event(EVENT_RECV, link->name, micro, link->peer, begin,
                   pp_event_time());
@@ -152,10 +152,10 @@ void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency)
 void pp_wait(const PpLink *link, int micro, int taken)
 {
     int64_t begin = pp_event_time();
-    Queue *q = pp_queue(pp_shared.rank, link->peer);
+    Wire *wire = pp_wire(pp_shared.rank, link->peer);
     uint32_t count = own.first[link->peer] + (uint32_t)taken;
-    pp_await(&q->taken, count, WAIT_TAKEN, link->name, micro, link->peer);
-    move_clock(q->ring[(count - 1) % pp_shared.ring].taken);
+    pp_await(&wire->taken, count, WAIT_TAKEN, link->name, micro, link->peer);
+    move_clock(wire->ring[(count - 1) % pp_shared.ring].taken);
     pp_note_event(EVENT_WAIT, link->name, micro, link->peer, begin,
                   pp_event_time());
 }

@@ -7,15 +7,15 @@
 
 enum { USES = 4096 };  // most uses of one tied parameter
 
-typedef struct Message {
+typedef struct Notice {
     uint64_t where, floats;  // in the region; length
     int64_t sent, taken;     // emulation: clock of the sender, of the receiver
-} Message;
+} Notice;
 
-typedef struct Queue {  // from one rank to another
+typedef struct Wire {  // from one rank to another
     Counter sent, taken;
-    Message ring[];
-} Queue;
+    Notice ring[];
+} Wire;
 
 typedef struct Shared {
     int fd;  // -1 when alone
@@ -24,8 +24,8 @@ typedef struct Shared {
     double *squares;    // [2][parameters]; see norm.c
     Counter *meets;     // [from][to]: meetings with `to` that `from` has come to
     uint64_t *offsets;  // [rank][USES]: the gradients of the tie at hand
-    char *queues;       // [from][to], of queue_bytes each
-    size_t queue_bytes;
+    char *wires;        // [from][to], of wire_bytes each
+    size_t wire_bytes;
     size_t length;      // of the region
     uint32_t ring;   // messages; a power of two, so that it divides 2^32
     size_t *arenas;  // [ranks]: where they begin in the region
@@ -44,6 +44,6 @@ Event *pp_event_room(void);
 /* Returns when every member has called it as often as this rank has for it. */
 void pp_meet(const int *members, int count, const char *what);
 void *pp_allocate(size_t count, size_t size);  // zeroed
-Queue *pp_queue(int from, int to);
+Wire *pp_wire(int from, int to);
 
 #endif
