@@ -229,14 +229,59 @@ static void make_control(Launch *launch)
     atomic_store(&launch->control->gate, gate_of(0, UINT32_MAX));
 }
 
-/* In a group of its own, so that a signal for the group of pprun reaches pprun
- * alone. */
-static _Noreturn void become_rank(const Launch *launch, int rank, pid_t parent)
+static void on_signal(int number)
+{
+    if (number == SIGTSTP)
+        suspended = 1;
+    else if (number != SIGCHLD)
+        interrupted = interrupted + 1;
+}
+
+/* SIGCHLD only has to end the wait for news. */
+static const int caught[] = {SIGINT, SIGTERM, SIGTSTP, SIGCHLD};
+enum { CAUGHT = sizeof caught / sizeof *caught };
+
+static void handle_signals(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    for (int i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &action, NULL);
+}
+
+/* A fork has the handlers of pprun until it is another program: a signal that
+ * came in between would only be noted there, and be lost. So it stays blocked,
+ * and does here what it does to any program. */
+static void block_signals(sigset_t *usual)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (int i = 0; i < CAUGHT; i++)
+        sigaddset(&signals, caught[i]);
+    sigprocmask(SIG_BLOCK, &signals, usual);
+}
+
+static void take_signals(const sigset_t *usual)
+{
+    handle_signals(SIG_DFL);
+    sigprocmask(SIG_SETMASK, usual, NULL);
+}
+
+/* Into a group of its own, so that a signal for the group of pprun reaches pprun
+ * alone: also a key that was pressed before this. */
+static void leave_group(void)
+{
+    setpgid(0, 0);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTSTP, SIG_IGN);
+}
+
+static _Noreturn void become_rank(const Launch *launch, int rank, pid_t parent,
+                                  const sigset_t *usual)
 {
     char *path = program_of(launch, rank), number[3][16];
     char **arguments = calloc((size_t)launch->option_count + 2,
                               sizeof *arguments);
-    setpgid(0, 0);
+    leave_group();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || !arguments)
         _exit(127);
@@ -249,6 +294,7 @@ static _Noreturn void become_rank(const Launch *launch, int rank, pid_t parent)
     arguments[0] = path;
     memcpy(arguments + 1, launch->options,
            (size_t)launch->option_count * sizeof *arguments);
+    take_signals(usual);
     execv(path, arguments);
     if (!atomic_exchange(&launch->control->failing, 1)) {
         snprintf(launch->control->reason, sizeof launch->control->reason,
@@ -256,24 +302,6 @@ static _Noreturn void become_rank(const Launch *launch, int rank, pid_t parent)
         atomic_store(&launch->control->reason_is_written, 1);
     }
     _exit(127);
-}
-
-static void on_signal(int number)
-{
-    if (number == SIGTSTP)
-        suspended = 1;
-    else if (number != SIGCHLD)
-        interrupted = interrupted + 1;
-}
-
-/* SIGCHLD only has to end the wait for news. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGTSTP, &action, NULL);
-    sigaction(SIGCHLD, &action, NULL);
 }
 
 /* ---- end ---- */
@@ -303,10 +331,12 @@ static void start_ranks(Launch *launch)
     if (!launch->rank)
         die(1, "out of memory");
     fflush(NULL);
+    sigset_t usual;
+    block_signals(&usual);
     for (int i = 0; i < launch->ranks; i++) {
         pid_t pid = fork();
         if (pid == 0)
-            become_rank(launch, i, parent);
+            become_rank(launch, i, parent, &usual);
         if (pid < 0) {
             int error = errno;
             kill_all(launch);
@@ -314,6 +344,7 @@ static void start_ranks(Launch *launch)
         }
         launch->rank[i].pid = pid;
     }
+    sigprocmask(SIG_SETMASK, &usual, NULL);
 }
 
 /* Collects the ranks that have left. Returns one that should not have, the
@@ -561,7 +592,7 @@ int main(int argc, char **argv)
     check_programs(&launch);
     make_control(&launch);
     progress_start(&launch.progress, launch.quiet, launch.losses, launch.trace);
-    catch_signals();
+    handle_signals(on_signal);
     start_ranks(&launch);
     return supervise(&launch);
 }
