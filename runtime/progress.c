@@ -145,6 +145,20 @@ static int is_time_to_show(const Progress *progress, const Control *control)
     return progress->steps % every == 0;
 }
 
+/* An emulation: the step by the ranks' clocks. */
+static int64_t model_span(const Control *control, int step)
+{
+    int64_t begin = INT64_MAX, end = 0;
+    for (int i = 0; i < control->ranks; i++) {
+        const StepRecord *record = &control->records[i].steps[step % STEP_RING];
+        if (record->model_begin > 0 && record->model_begin < begin)
+            begin = record->model_begin;
+        if (record->model_end > end)
+            end = record->model_end;
+    }
+    return end - begin;
+}
+
 static void add_step(Progress *progress, const Control *control, int step)
 {
     double loss = 0, busy = 0;
@@ -167,6 +181,7 @@ static void add_step(Progress *progress, const Control *control, int step)
     progress->has_loss = losses > 0;
     progress->loss = losses ? (double)(float)(loss / losses) : NAN;
     progress->last = end;
+    progress->model = model_span(control, step);
     if (step <= 2)
         progress->span = 0;
     progress->span += (double)(end - begin);
@@ -246,9 +261,11 @@ void progress_end(Progress *progress, const Control *control)
                 late = control->records[i].late;
         if (progress->steps > 0)
             printf("emulated: a step took %.3f ms, planned %.3f ms, %+.2f %%; "
+                   "by the ranks' clocks %.3f ms; "
                    "no action ended more than %.2f ms late\n",
                    step / 1e6, control->makespan / 1e6,
-                   100 * (step / control->makespan - 1), (double)late / 1e6);
+                   100 * (step / control->makespan - 1),
+                   (double)progress->model / 1e6, (double)late / 1e6);
         return;
     }
     if (sched_getaffinity(0, sizeof cores, &cores) == 0 &&

@@ -18,6 +18,7 @@ typedef struct Progress {
     int has_loss;                   // some rank has told one
     double loss, norm;              // of the last step; norm NaN: none
     double span;                    // ns: sum over the same steps of last end - first begin; the first's if alone
+    int64_t model;                  // emulation: ns of the last step by the ranks' clocks
     double bubble;                  // sum of the measured shares of all steps but the first
     int shown;                      // steps at the last line
     int64_t shown_at;               // ns: end of that step

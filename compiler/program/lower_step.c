@@ -114,6 +114,27 @@ static size_t message_cell(const Program *p, Action a, bool back)
            (size_t)a.chunk;
 }
 
+/* Of a SEND: seconds on its wire, and from there until it arrives. */
+static void message_costs(const Lowerer *w, Action a, double *wire,
+                          double *delay)
+{
+    double cost = w->p->cost.message[a.chunk + (a.kind == ACT_SEND_F)];
+    *delay = w->p->cost.unit ? 0 : w->p->set.latency.value;
+    *wire = cost - *delay;
+}
+
+static void emulated_costs(Lowerer *w, Action a, Call *call)
+{
+    double wire, delay;
+    message_costs(w, a, &wire, &delay);
+    if (wire <= 0 && delay <= 0)
+        return;
+    call->function = "pp_send_over";
+    push_number(call, emulated_ns(w->p, wire));
+    push_number(call, emulated_ns(w->p, delay));
+    push_number(call, -1);  // through no adapter
+}
+
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
     bool receive = is_kind(a, ACT_RECV_F, ACT_RECV_B);
@@ -137,12 +158,9 @@ static void message_call(Lowerer *w, Body *body, Action a, int index)
         return;
     }
     if (w->p->emulate) {
-        double latency = w->p->cost.message[a.chunk + (receive && back)];
         push_at(call, receive ? "taken" : "sent");
-        if (!receive || latency == 0)
-            return;
-        call->function = "pp_recv_late";
-        push_number(call, emulated_ns(w->p, latency));
+        if (send)
+            emulated_costs(w, a, call);
         return;
     }
     BlockKind kind = receive ? (back ? BLOCK_DY : BLOCK_X)

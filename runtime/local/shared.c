@@ -22,12 +22,6 @@ Shared pp_shared;
 
 /* ---- waiting ---- */
 
-static int reached(Counter *counter, uint32_t count)
-{
-    uint32_t now = atomic_load_explicit(&counter->value, memory_order_acquire);
-    return (int32_t)(now - count) >= 0;
-}
-
 static void relax(void)
 {
 #ifdef __x86_64__
@@ -48,13 +42,13 @@ void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what,
               int micro, int peer)
 {
     for (int i = 0; i <= pp_shared.spins; i++) {
-        if (reached(counter, count))
+        if (pp_reached(counter, count))
             return;
         relax();
     }
     note_waiting(kind, what, micro, peer);
     int64_t since = now_ns();
-    while (!reached(counter, count)) {
+    while (!pp_reached(counter, count)) {
         if (atomic_load(&pp_job.control->abort))
             _exit(1);
         /* A counter that grows between these two lines makes the wait return at
