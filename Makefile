@@ -19,8 +19,8 @@ COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compi
 PASSES = $(filter-out $B/compiler/drive/main.o,$(COMPILER))
 HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o)
 KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard runtime/cpu/*.c)))
-RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $B/runtime/local/local.o $B/runtime/local/norm.o
-LAUNCHER = $B/runtime/launch.o $B/runtime/progress.o
+RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $(addprefix $B/runtime/local/,local.o norm.o emulate.o)
+LAUNCHER = $(addprefix $B/runtime/,launch.o progress.o trace.o)
 COMPILE = @echo "  cc $<"; $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
 PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar
 

@@ -291,8 +291,10 @@ void pp_begin(const char *action, int micro)
     atomic_store_explicit(&self->computing, 1, memory_order_release);
     local.blocked = pp_job.blocked;
     local.begin = now_ns();
-    if (pp_job.record.begin == 0)
+    if (pp_job.record.begin == 0) {
         pp_job.record.begin = local.begin;
+        pp_job.record.model_begin = self->pace.clock;
+    }
 }
 
 void pp_end(void)
@@ -300,6 +302,7 @@ void pp_end(void)
     int64_t end = now_ns();
     pp_job.record.busy += end - local.begin - (pp_job.blocked - local.blocked);
     pp_job.record.end = end;
+    pp_job.record.model_end = pp_job.self->pace.clock;
     pp_note_event(EVENT_COMPUTE, local.action, pp_job.self->micro, -1,
                   local.begin, end);
     atomic_store_explicit(&pp_job.self->computing, 0, memory_order_release);

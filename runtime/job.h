@@ -26,7 +26,6 @@ typedef struct Job {
     int redo;                       // 1: pp_step and pp_rate are of the deferred step
     Event *event, *event_end;       // --trace: room for the rest of the step; NULL: none
     int emulated;                   // 1: this is an emulation
-    int64_t clock;                  // emulation: model time, as in pp.h
 } Job;
 
 extern Job pp_job;

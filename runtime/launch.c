@@ -38,7 +38,7 @@ typedef struct Rank {
     unsigned long ticks;  // of processor time
 } Rank;
 
-typedef struct Job {
+typedef struct Launch {
     int ranks;
     const char *prefix;
     char **options;  // handed on to every rank
@@ -53,7 +53,7 @@ typedef struct Job {
     int64_t looked, alive;  // for a stall: last look, last sign of life
     uint32_t marks;         // sum of the progress counters at the last look
     unsigned long ticks;    // of processor time, all ranks
-} Job;
+} Launch;
 
 static volatile sig_atomic_t interrupted, suspended;
 
@@ -120,9 +120,9 @@ static void name_wait(const RankRecord *record, char *text, size_t size)
     }
 }
 
-static void tell_about(const Job *job, int rank)
+static void tell_about(const Launch *launch, int rank)
 {
-    const RankRecord *record = &job->control->records[rank];
+    const RankRecord *record = &launch->control->records[rank];
     char text[4 * TEXT];
     if (atomic_load(&record->finished)) {
         fprintf(stderr, "  rank %d had finished\n", rank);
@@ -135,11 +135,11 @@ static void tell_about(const Job *job, int rank)
     }
 }
 
-static void tell_about_others(const Job *job, int rank)
+static void tell_about_others(const Launch *launch, int rank)
 {
-    for (int i = 0; i < job->ranks; i++)
+    for (int i = 0; i < launch->ranks; i++)
         if (i != rank)
-            tell_about(job, i);
+            tell_about(launch, i);
 }
 
 /* ---- start ---- */
@@ -156,105 +156,77 @@ static int is_whole_number(const char *text)
 
 /* N and PREFIX are the last two words, so options of the ranks need not be
  * known here. */
-static void parse_arguments(Job *job, int argc, char **argv)
+static void parse_arguments(Launch *launch, int argc, char **argv)
 {
-    job->options = calloc((size_t)argc, sizeof *job->options);
+    launch->options = calloc((size_t)argc, sizeof *launch->options);
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help")) {
             print_usage(stdout);
             exit(0);
         }
-    if (argc < 3 || !is_whole_number(argv[argc - 2]) || !job->options) {
+    if (argc < 3 || !is_whole_number(argv[argc - 2]) || !launch->options) {
         print_usage(stderr);
         exit(2);
     }
-    job->ranks = atoi(argv[argc - 2]);
-    job->prefix = argv[argc - 1];
-    if (job->ranks < 1 || job->ranks > 4096)
+    launch->ranks = atoi(argv[argc - 2]);
+    launch->prefix = argv[argc - 1];
+    if (launch->ranks < 1 || launch->ranks > 4096)
         die(2, "the number of ranks is %s, it must be 1 to 4096",
             argv[argc - 2]);
     for (int i = 1; i < argc - 2; i++) {
         if (!strcmp(argv[i], "--losses") && i + 1 < argc - 2)
-            job->losses = argv[++i];
+            launch->losses = argv[++i];
         else if (!strcmp(argv[i], "--losses"))
             die(2, "--losses needs the name of a file");
         else if (!strcmp(argv[i], "--trace") && i + 1 < argc - 2)
-            job->trace = argv[++i];
+            launch->trace = argv[++i];
         else if (!strcmp(argv[i], "--trace"))
             die(2, "--trace needs the name of a file");
         else
-            job->options[job->option_count++] = argv[i];
+            launch->options[launch->option_count++] = argv[i];
         if (!strcmp(argv[i], "--quiet"))
-            job->quiet = 1;
+            launch->quiet = 1;
     }
-    if (job->trace && !is_trace_name(job->trace))
+    if (launch->trace && !is_trace_name(launch->trace))
         die(2, "--trace writes a file that ends in .json or .trace, not `%s`",
-            job->trace);
+            launch->trace);
 }
 
-static char *program_of(const Job *job, int rank)
+static char *program_of(const Launch *launch, int rank)
 {
     char *path;
-    if (asprintf(&path, "%s%s%d", strchr(job->prefix, '/') ? "" : "./",
-                 job->prefix, rank) < 0)
+    if (asprintf(&path, "%s%s%d", strchr(launch->prefix, '/') ? "" : "./",
+                 launch->prefix, rank) < 0)
         die(1, "out of memory");
     return path;
 }
 
-static void check_programs(const Job *job)
+static void check_programs(const Launch *launch)
 {
-    for (int i = 0; i < job->ranks; i++) {
-        char *path = program_of(job, i);
+    for (int i = 0; i < launch->ranks; i++) {
+        char *path = program_of(launch, i);
         if (access(path, X_OK) != 0)
-            die(1, "cannot start rank %d of %d: %s: %s", i, job->ranks, path,
+            die(1, "cannot start rank %d of %d: %s: %s", i, launch->ranks, path,
                 strerror(errno));
         free(path);
     }
 }
 
-static void make_control(Job *job)
+static void make_control(Launch *launch)
 {
-    size_t bytes = control_bytes(job->ranks);
-    job->fd = memfd_create("pipec", 0);
-    if (job->fd < 0 || ftruncate(job->fd, (off_t)bytes) != 0)
+    size_t bytes = control_bytes(launch->ranks);
+    launch->fd = memfd_create("pipec", 0);
+    if (launch->fd < 0 || ftruncate(launch->fd, (off_t)bytes) != 0)
         die(1, "cannot get shared memory: %s", strerror(errno));
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                        job->fd, 0);
+                        launch->fd, 0);
     if (memory == MAP_FAILED)
         die(1, "cannot map shared memory: %s", strerror(errno));
-    job->control = memory;
-    job->control->magic = CONTROL_MAGIC;
-    job->control->ranks = job->ranks;
-    job->control->trace = job->trace != NULL;
-    atomic_store(&job->control->gate, gate_of(0, UINT32_MAX));
-}
-
-/* In a group of its own, so that a signal for the group of pprun reaches pprun
- * alone. */
-static _Noreturn void become_rank(const Job *job, int rank, pid_t launcher)
-{
-    char *path = program_of(job, rank), number[3][16];
-    char **arguments = calloc((size_t)job->option_count + 2, sizeof *arguments);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher || !arguments)
-        _exit(127);
-    snprintf(number[0], sizeof number[0], "%d", job->fd);
-    snprintf(number[1], sizeof number[1], "%d", rank);
-    snprintf(number[2], sizeof number[2], "%d", job->ranks);
-    setenv("PP_FD", number[0], 1);
-    setenv("PP_RANK", number[1], 1);
-    setenv("PP_RANKS", number[2], 1);
-    arguments[0] = path;
-    memcpy(arguments + 1, job->options,
-           (size_t)job->option_count * sizeof *arguments);
-    execv(path, arguments);
-    if (!atomic_exchange(&job->control->failing, 1)) {
-        snprintf(job->control->reason, sizeof job->control->reason,
-                 "cannot start rank %d: %s: %s", rank, path, strerror(errno));
-        atomic_store(&job->control->reason_is_written, 1);
-    }
-    _exit(127);
+    launch->control = memory;
+    launch->control->magic = CONTROL_MAGIC;
+    launch->control->ranks = launch->ranks;
+    launch->control->trace = launch->trace != NULL;
+    atomic_store(&launch->control->gate, gate_of(0, UINT32_MAX));
 }
 
 static void on_signal(int number)
@@ -266,69 +238,129 @@ static void on_signal(int number)
 }
 
 /* SIGCHLD only has to end the wait for news. */
-static void catch_signals(void)
+static const int caught[] = {SIGINT, SIGTERM, SIGTSTP, SIGCHLD};
+enum { CAUGHT = sizeof caught / sizeof *caught };
+
+static void handle_signals(void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGTSTP, &action, NULL);
-    sigaction(SIGCHLD, &action, NULL);
+    struct sigaction action = {.sa_handler = handler};
+    for (int i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &action, NULL);
+}
+
+/* A fork has the handlers of pprun until it is another program: a signal that
+ * came in between would only be noted there, and be lost. So it stays blocked,
+ * and does here what it does to any program. */
+static void block_signals(sigset_t *usual)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (int i = 0; i < CAUGHT; i++)
+        sigaddset(&signals, caught[i]);
+    sigprocmask(SIG_BLOCK, &signals, usual);
+}
+
+static void take_signals(const sigset_t *usual)
+{
+    handle_signals(SIG_DFL);
+    sigprocmask(SIG_SETMASK, usual, NULL);
+}
+
+/* Into a group of its own, so that a signal for the group of pprun reaches pprun
+ * alone: also a key that was pressed before this. */
+static void leave_group(void)
+{
+    setpgid(0, 0);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTSTP, SIG_IGN);
+}
+
+static _Noreturn void become_rank(const Launch *launch, int rank, pid_t parent,
+                                  const sigset_t *usual)
+{
+    char *path = program_of(launch, rank), number[3][16];
+    char **arguments = calloc((size_t)launch->option_count + 2,
+                              sizeof *arguments);
+    leave_group();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || !arguments)
+        _exit(127);
+    snprintf(number[0], sizeof number[0], "%d", launch->fd);
+    snprintf(number[1], sizeof number[1], "%d", rank);
+    snprintf(number[2], sizeof number[2], "%d", launch->ranks);
+    setenv("PP_FD", number[0], 1);
+    setenv("PP_RANK", number[1], 1);
+    setenv("PP_RANKS", number[2], 1);
+    arguments[0] = path;
+    memcpy(arguments + 1, launch->options,
+           (size_t)launch->option_count * sizeof *arguments);
+    take_signals(usual);
+    execv(path, arguments);
+    if (!atomic_exchange(&launch->control->failing, 1)) {
+        snprintf(launch->control->reason, sizeof launch->control->reason,
+                 "cannot start rank %d: %s: %s", rank, path, strerror(errno));
+        atomic_store(&launch->control->reason_is_written, 1);
+    }
+    _exit(127);
 }
 
 /* ---- end ---- */
 
-static void signal_all(const Job *job, int number)
+static void signal_all(const Launch *launch, int number)
 {
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].pid > 0)
-            kill(job->rank[i].pid, number);
+    for (int i = 0; i < launch->ranks; i++)
+        if (launch->rank[i].pid > 0)
+            kill(launch->rank[i].pid, number);
 }
 
-static void kill_all(Job *job)
+static void kill_all(Launch *launch)
 {
-    signal_all(job, SIGKILL);
-    for (int i = 0; i < job->ranks; i++) {
-        while (job->rank[i].pid > 0 && waitpid(job->rank[i].pid, NULL, 0) < 0 &&
-               errno == EINTR)
+    signal_all(launch, SIGKILL);
+    for (int i = 0; i < launch->ranks; i++) {
+        while (launch->rank[i].pid > 0 &&
+               waitpid(launch->rank[i].pid, NULL, 0) < 0 && errno == EINTR)
             continue;
-        job->rank[i].pid = 0;
+        launch->rank[i].pid = 0;
     }
 }
 
-static void start_ranks(Job *job)
+static void start_ranks(Launch *launch)
 {
-    pid_t launcher = getpid();
-    job->rank = calloc((size_t)job->ranks, sizeof *job->rank);
-    if (!job->rank)
+    pid_t parent = getpid();
+    launch->rank = calloc((size_t)launch->ranks, sizeof *launch->rank);
+    if (!launch->rank)
         die(1, "out of memory");
     fflush(NULL);
-    for (int i = 0; i < job->ranks; i++) {
+    sigset_t usual;
+    block_signals(&usual);
+    for (int i = 0; i < launch->ranks; i++) {
         pid_t pid = fork();
         if (pid == 0)
-            become_rank(job, i, launcher);
+            become_rank(launch, i, parent, &usual);
         if (pid < 0) {
             int error = errno;
-            kill_all(job);
+            kill_all(launch);
             die(1, "cannot start rank %d: %s", i, strerror(error));
         }
-        job->rank[i].pid = pid;
+        launch->rank[i].pid = pid;
     }
+    sigprocmask(SIG_SETMASK, &usual, NULL);
 }
 
 /* Collects the ranks that have left. Returns one that should not have, the
  * killed first, or -1. */
-static int find_dead(Job *job)
+static int find_dead(Launch *launch)
 {
     int dead = -1;
-    for (int i = 0; i < job->ranks; i++) {
-        Rank *rank = &job->rank[i];
+    for (int i = 0; i < launch->ranks; i++) {
+        Rank *rank = &launch->rank[i];
         if (rank->pid == 0 || waitpid(rank->pid, &rank->status, WNOHANG) <= 0)
             continue;
         rank->pid = 0;
         int good = rank->status == 0 &&
-                   atomic_load(&job->control->records[i].finished);
+                   atomic_load(&launch->control->records[i].finished);
         if (!good && (dead < 0 || (WIFSIGNALED(rank->status) &&
-                                   !WIFSIGNALED(job->rank[dead].status))))
+                                   !WIFSIGNALED(launch->rank[dead].status))))
             dead = i;
     }
     return dead;
@@ -342,10 +374,10 @@ static void rest(int milliseconds)
         continue;
 }
 
-static void tell_death(const Job *job, int dead)
+static void tell_death(const Launch *launch, int dead)
 {
-    const RankRecord *record = &job->control->records[dead];
-    int status = job->rank[dead].status;
+    const RankRecord *record = &launch->control->records[dead];
+    int status = launch->rank[dead].status;
     char how[96], where[4 * TEXT];
     if (WIFSIGNALED(status)) {
         snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status),
@@ -360,32 +392,32 @@ static void tell_death(const Job *job, int dead)
     else
         name_action(record, where, sizeof where);
     fprintf(stderr, "pprun: error: rank %d died (%s) %s\n", dead, how, where);
-    tell_about_others(job, dead);
+    tell_about_others(launch, dead);
 }
 
 /* A rank that fails tells why before it leaves; one that is only killed
  * cannot. */
-static int end_dead(Job *job, int dead)
+static int end_dead(Launch *launch, int dead)
 {
-    const Control *control = job->control;
-    if (WIFEXITED(job->rank[dead].status) &&
-        WEXITSTATUS(job->rank[dead].status) == 2) {
+    const Control *control = launch->control;
+    if (WIFEXITED(launch->rank[dead].status) &&
+        WEXITSTATUS(launch->rank[dead].status) == 2) {
         rest(GRACE);
-        kill_all(job);
+        kill_all(launch);
         return 2;  // rank 0 has explained the options
     }
     rest(GRACE);
-    atomic_store(&job->control->abort, 1);
-    progress_read(&job->progress, job->control);
-    progress_break(&job->progress);
+    atomic_store(&launch->control->abort, 1);
+    progress_read(&launch->progress, launch->control);
+    progress_break(&launch->progress);
     if (atomic_load(&control->reason_is_written))
         fprintf(stderr, "pprun: error: %s\n", control->reason);
-    else if (job->rank[dead].status == 0 &&
+    else if (launch->rank[dead].status == 0 &&
              !atomic_load(&control->records[dead].step))
         fprintf(stderr, "pprun: rank %d left before the first step\n", dead);
     else
-        tell_death(job, dead);
-    kill_all(job);
+        tell_death(launch, dead);
+    kill_all(launch);
     return 1;
 }
 
@@ -410,68 +442,68 @@ static void read_state(Rank *rank)
 
 /* Signs of life: something was done, processor time was used, a rank is ready
  * to run (R), waits for a disk (D) or is held by a debugger (t). */
-static int shows_life(Job *job, int64_t elapsed)
+static int shows_life(Launch *launch, int64_t elapsed)
 {
     uint32_t marks = 0;
     unsigned long ticks = 0;
     int life = 0;
-    for (int i = 0; i < job->ranks; i++) {
-        marks += atomic_load(&job->control->records[i].progress);
-        if (job->rank[i].pid == 0)
+    for (int i = 0; i < launch->ranks; i++) {
+        marks += atomic_load(&launch->control->records[i].progress);
+        if (launch->rank[i].pid == 0)
             continue;
-        read_state(&job->rank[i]);
-        ticks += job->rank[i].ticks;
+        read_state(&launch->rank[i]);
+        ticks += launch->rank[i].ticks;
         /* A rank that waits wakes ten times a second to look round: to be
          * ready to run means nothing then. */
-        int waits = atomic_load(&job->control->records[i].waiting) !=
+        int waits = atomic_load(&launch->control->records[i].waiting) !=
                     NOT_WAITING;
-        life |= !waits && strchr("RDt", job->rank[i].state) != NULL;
+        life |= !waits && strchr("RDt", launch->rank[i].state) != NULL;
     }
-    double used = (double)(ticks - job->ticks) / (double)sysconf(_SC_CLK_TCK) *
-                  1e9;
-    life |= marks != job->marks || ticks < job->ticks ||
+    double used = (double)(ticks - launch->ticks) /
+                  (double)sysconf(_SC_CLK_TCK) * 1e9;
+    life |= marks != launch->marks || ticks < launch->ticks ||
             used > 0.1 * (double)elapsed;
-    job->marks = marks;
-    job->ticks = ticks;
+    launch->marks = marks;
+    launch->ticks = ticks;
     return life;
 }
 
-static int is_stalled(Job *job)
+static int is_stalled(Launch *launch)
 {
-    int64_t now = now_ns(), elapsed = now - job->looked;
+    int64_t now = now_ns(), elapsed = now - launch->looked;
     if (elapsed < STALL_LOOK * 1000000LL)
         return 0;
-    if (shows_life(job, elapsed) || elapsed > GAP * 1000000LL)
-        job->alive = now;
-    job->looked = now;
-    return now - job->alive >= STALL * 1000000LL;
+    if (shows_life(launch, elapsed) || elapsed > GAP * 1000000LL)
+        launch->alive = now;
+    launch->looked = now;
+    return now - launch->alive >= STALL * 1000000LL;
 }
 
 /* The rank that holds up the others: one that is stopped, or one that is not
  * waiting for a rank. */
-static int find_stalled(const Job *job)
+static int find_stalled(const Launch *launch)
 {
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].pid > 0 && job->rank[i].state == 'T')
+    for (int i = 0; i < launch->ranks; i++)
+        if (launch->rank[i].pid > 0 && launch->rank[i].state == 'T')
             return i;
-    for (int i = 0; i < job->ranks; i++)
-        if (job->rank[i].pid > 0 &&
-            !atomic_load(&job->control->records[i].waiting))
+    for (int i = 0; i < launch->ranks; i++)
+        if (launch->rank[i].pid > 0 &&
+            !atomic_load(&launch->control->records[i].waiting))
             return i;
     return -1;
 }
 
-static int end_stalled(Job *job)
+static int end_stalled(Launch *launch)
 {
-    int stalled = find_stalled(job);
+    int stalled = find_stalled(launch);
     char where[4 * TEXT];
-    progress_break(&job->progress);
+    progress_break(&launch->progress);
     if (stalled < 0) {
         fprintf(stderr,
                 "pprun: error: all ranks wait for each other, since %d s\n",
                 STALL / 1000);
     } else {
-        const RankRecord *record = &job->control->records[stalled];
+        const RankRecord *record = &launch->control->records[stalled];
         if (atomic_load(&record->waiting))
             name_wait(record, where, sizeof where);
         else
@@ -480,11 +512,11 @@ static int end_stalled(Job *job)
             stderr,
             "pprun: error: rank %d stalled %s: %s, nothing was done for %d s\n",
             stalled, where,
-            job->rank[stalled].state == 'T' ? "it is stopped" : "it sleeps",
+            launch->rank[stalled].state == 'T' ? "it is stopped" : "it sleeps",
             STALL / 1000);
     }
-    tell_about_others(job, stalled);
-    kill_all(job);
+    tell_about_others(launch, stalled);
+    kill_all(launch);
     return 1;
 }
 
@@ -492,75 +524,75 @@ static int end_stalled(Job *job)
 
 /* See gate_of: all ranks end the step that the fastest has begun, and none
  * begins another. */
-static void ask_to_stop(Job *job)
+static void ask_to_stop(Launch *launch)
 {
-    atomic_ullong *gate = &job->control->gate;
+    atomic_ullong *gate = &launch->control->gate;
     unsigned long long seen = atomic_load(gate);
     while (!atomic_compare_exchange_weak(
         gate, &seen, gate_of((uint32_t)(seen >> 32), (uint32_t)(seen >> 32))))
         continue;
-    job->progress.stop = (int)(seen >> 32);
-    progress_break(&job->progress);
+    launch->progress.stop = (int)(seen >> 32);
+    progress_break(&launch->progress);
     fprintf(stderr, "pprun: stopping after step %d; once more to kill\n",
-            job->progress.stop);
+            launch->progress.stop);
 }
 
 /* The terminal stops only the group of pprun; the ranks have to be told. */
-static void suspend(const Job *job)
+static void suspend(const Launch *launch)
 {
     suspended = 0;
-    signal_all(job, SIGSTOP);
+    signal_all(launch, SIGSTOP);
     raise(SIGSTOP);
-    signal_all(job, SIGCONT);
+    signal_all(launch, SIGCONT);
 }
 
-static int ranks_left(const Job *job)
+static int ranks_left(const Launch *launch)
 {
     int left = 0;
-    for (int i = 0; i < job->ranks; i++)
-        left += job->rank[i].pid > 0;
+    for (int i = 0; i < launch->ranks; i++)
+        left += launch->rank[i].pid > 0;
     return left;
 }
 
-static int supervise(Job *job)
+static int supervise(Launch *launch)
 {
-    job->looked = job->alive = now_ns();
-    while (ranks_left(job) > 0) {
-        uint32_t news = atomic_load(&job->control->news.value);
-        int dead = find_dead(job);
+    launch->looked = launch->alive = now_ns();
+    while (ranks_left(launch) > 0) {
+        uint32_t news = atomic_load(&launch->control->news.value);
+        int dead = find_dead(launch);
         if (dead >= 0)
-            return end_dead(job, dead);
-        progress_read(&job->progress, job->control);
+            return end_dead(launch, dead);
+        progress_read(&launch->progress, launch->control);
         if (suspended)
-            suspend(job);
-        if (interrupted > job->interrupts && job->interrupts++ == 0)
-            ask_to_stop(job);
-        if (job->interrupts > 1) {
-            progress_break(&job->progress);
+            suspend(launch);
+        if (interrupted > launch->interrupts && launch->interrupts++ == 0)
+            ask_to_stop(launch);
+        if (launch->interrupts > 1) {
+            progress_break(&launch->progress);
             fprintf(stderr, "pprun: killed in step %d\n",
-                    job->progress.steps + 1);
-            kill_all(job);
+                    launch->progress.steps + 1);
+            kill_all(launch);
             return 130;
         }
-        if (is_stalled(job))
-            return end_stalled(job);
-        if (ranks_left(job) > 0)
-            sleep_on(&job->control->news, news, POLL);
+        if (is_stalled(launch))
+            return end_stalled(launch);
+        if (ranks_left(launch) > 0)
+            sleep_on(&launch->control->news, news, POLL);
     }
-    progress_read(&job->progress, job->control);
-    progress_end(&job->progress, job->control);
-    progress_trace(&job->progress, job->control, job->fd);
+    progress_read(&launch->progress, launch->control);
+    progress_end(&launch->progress, launch->control);
+    trace_write(&launch->progress, launch->control, launch->fd);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static Job job;
-    parse_arguments(&job, argc, argv);
-    check_programs(&job);
-    make_control(&job);
-    progress_start(&job.progress, job.quiet, job.losses, job.trace);
-    catch_signals();
-    start_ranks(&job);
-    return supervise(&job);
+    static Launch launch;
+    parse_arguments(&launch, argc, argv);
+    check_programs(&launch);
+    make_control(&launch);
+    progress_start(&launch.progress, launch.quiet, launch.losses, launch.trace);
+    handle_signals(on_signal);
+    start_ranks(&launch);
+    return supervise(&launch);
 }

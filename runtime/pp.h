@@ -96,13 +96,28 @@ void pp_wait(const PpLink *link, int micro, int taken);
  *
  * Each rank has a clock of model time: where its last action ended by the plan.
  * pp_sleep moves it on by the length of the action and sleeps until then, so a
- * process that wakes late is not late ever after. A message carries the
- * sender's clock; pp_recv and pp_wait move the clock of whoever waits for it,
- * pp_recv_late to `latency` ns after the message was sent: a link that is slow
- * while both of its ends are free. A step begins on all ranks at one time. */
+ * process that wakes late is not late ever after. A step begins on all ranks at
+ * one time.
+ *
+ * Every ordered pair of ranks is a wire, which carries one message at a time, in
+ * the order sent. pp_send_over says how long a message is on it (`wire` ns) and
+ * how long it is under way behind it (`delay` ns: the wire is free again):
+ *
+ *     begin  = max(the sender's clock, end of the message before on this wire)
+ *     end    = begin + wire         arrive = end + delay
+ *
+ * pp_send is the same with 0 and 0. Nobody knows when the plan wants a message:
+ * pp_recv moves the receiver's clock to `arrive`, and pp_wait the sender's to
+ * where that receive ended, if they are not later already.
+ *
+ * Messages with the same `adapter`, 0 .. ranks - 1, also share that one, which
+ * carries one at a time, of all wires, in the order in which they are ready (at
+ * the `begin` above), of equal ones that of the smallest sender, then receiver
+ * first: begin = max(ready, end of what the adapter has carried). -1: none. This
+ * is exact, too, whatever the speed of the processes. */
 void pp_emulate(int64_t step);  // right after pp_start: ns that the plan gives a step
 void pp_sleep(int64_t nanoseconds);
-void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency);
+void pp_send_over(const PpLink *link, int micro, const float *from, int64_t wire, int64_t delay, int adapter);
 
 /* ---- collectives: every owner calls, in the same order ---- */
 

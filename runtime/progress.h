@@ -18,6 +18,7 @@ typedef struct Progress {
     int has_loss;                   // some rank has told one
     double loss, norm;              // of the last step; norm NaN: none
     double span;                    // ns: sum over the same steps of last end - first begin; the first's if alone
+    int64_t model;                  // emulation: ns of the last step by the ranks' clocks
     double bubble;                  // sum of the measured shares of all steps but the first
     int shown;                      // steps at the last line
     int64_t shown_at;               // ns: end of that step
@@ -29,8 +30,9 @@ void progress_start(Progress *progress, int quiet, const char *losses, const cha
 void progress_read(Progress *progress, Control *control);   // shows the steps that all have done
 void progress_break(Progress *progress);                        // before anything else is printed
 void progress_end(Progress *progress, const Control *control);  // the summary
-/* Writes the events that the ranks have left in the file of the shared memory. */
-void progress_trace(Progress *progress, const Control *control, int fd);
 int is_trace_name(const char *path);                            // by its ending
+
+/* trace.c: writes the events that the ranks have left in the file of the shared memory. */
+void trace_write(Progress *progress, const Control *control, int fd);
 
 #endif

@@ -14,7 +14,7 @@
  * In an emulation these functions sleep as long as the plan says, and messages
  * are short: the same calls in the same order, without parameters and data.
  *
- *     pp_recv_late(&recv_f1, 0, m + taken, 9000);   forward_1(m, 0);   pp_send(&send_f1, 0, m + sent);
+ *     pp_recv(&recv_f1, 0, m + taken);   forward_1(m, 0);   pp_send_over(&send_f1, 0, m + sent, 9000, 5000, -1);
  */
 #include "lower.h"
 

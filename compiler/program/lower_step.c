@@ -102,6 +102,28 @@ static const char *link_for(Lowerer *w, Action a, bool sending, bool back)
     return name;
 }
 
+/* The adapter that a message goes through: of the sender's machine, or -1. */
+static int adapter_of(const Lowerer *w, Action a)
+{
+    const Program *p = w->p;
+    int machine = machine_of(p, w->rank);
+    return p->set.adapter_shared && machine != machine_of(p, a.peer) ? machine
+                                                                     : -1;
+}
+
+/* What the emulation knows of a message: how long it is on its wire, and from
+ * there until it arrives. */
+static void emulated_costs(Lowerer *w, Action a, int boundary, Call *call)
+{
+    double wire = w->p->cost.wire[boundary], delay = w->p->cost.delay[boundary];
+    if (wire <= 0 && delay <= 0)
+        return;
+    call->function = "pp_send_over";
+    push_number(call, emulated_ns(w->p, wire));
+    push_number(call, emulated_ns(w->p, delay));
+    push_number(call, adapter_of(w, a));
+}
+
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
     const Message *message = message_of(w->p, node_at(w->p, w->rank, index));
@@ -121,13 +143,9 @@ static void message_call(Lowerer *w, Body *body, Action a, int index)
         return;
     }
     if (w->p->emulate) {
-        double latency = w->p->cost.wire[message->boundary] +
-                         w->p->cost.delay[message->boundary];
         push_at(call, send ? "sent" : "taken");
-        if (send || latency == 0)
-            return;
-        call->function = "pp_recv_late";
-        push_number(call, emulated_ns(w->p, latency));
+        if (send)
+            emulated_costs(w, a, message->boundary, call);
         return;
     }
     BlockKind kind = send ? (back ? BLOCK_DX : BLOCK_Y)

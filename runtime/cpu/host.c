@@ -1,19 +1,10 @@
 /* host.c: what pp.h offers beside kernels, where the arena is host memory: data,
  * initial values and the learning rate are simply there when they are asked
  * for, and a call is done when it returns. */
-#include <errno.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "../job.h"
 #include "../random.h"
-
-enum {
-    SPIN =
-        50000,  // ns: an emulated action ends spinning, where each rank has a core
-    SIGN = 1000000000,  // ns: most between two signs of life
-};
 
 void pp_tokens(int32_t *tokens, int micro)
 {
@@ -48,46 +39,6 @@ float pp_rate(float rate, int warmup, float floor)
 void pp_loss(const float *losses, int microbatches)
 {
     pp_add_losses(losses, microbatches);
-}
-
-static void sleep_until(int64_t time)
-{
-    struct timespec at = {time / 1000000000, time % 1000000000};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        continue;
-}
-
-static int64_t spin_time(void)
-{
-    static int64_t spin = -1;
-    if (spin < 0) {
-        cpu_set_t cores;
-        int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
-        spin = known && pp_job.plan.ranks < CPU_COUNT(&cores) ? SPIN : 0;
-        prctl(PR_SET_TIMERSLACK, 1);  // ns; 50 us by default
-    }
-    return spin;
-}
-
-void pp_emulate(int64_t step)
-{
-    pp_job.emulated = 1;
-    if (pp_job.plan.rank == 0)
-        pp_job.control->makespan = (double)step;
-}
-
-void pp_sleep(int64_t nanoseconds)
-{
-    pp_job.clock += nanoseconds;
-    int64_t sleep = pp_job.clock - spin_time(), now;
-    while ((now = now_ns()) < sleep) {
-        sleep_until(sleep - now > SIGN ? now + SIGN : sleep);
-        pp_progress();
-    }
-    while ((now = now_ns()) < pp_job.clock)
-        continue;
-    if (nanoseconds > 0 && now - pp_job.clock > pp_job.self->late)
-        pp_job.self->late = now - pp_job.clock;
 }
 
 int pp_is_started_elsewhere(void)

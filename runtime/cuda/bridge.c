@@ -187,12 +187,12 @@ static uint32_t *word(Counter *counter)
 
 uint32_t *bridge_sent(int from, int to)
 {
-    return word(&pp_queue(from, to)->sent);
+    return word(&pp_wire(from, to)->sent);
 }
 
 uint32_t *bridge_taken(int from, int to)
 {
-    return word(&pp_queue(from, to)->taken);
+    return word(&pp_wire(from, to)->taken);
 }
 
 uint32_t *bridge_met(int from, int to)

@@ -5,14 +5,14 @@
  * of them grows the file, and all map it:
  *
  *      Control | records[ranks] || squares[2][parameters] | meets[from][to] | offsets[rank][uses] |
- *     |<- launcher and ranks -->|| queues[from][to]       | arena of rank 0 | arena of rank 1 | ...
+ *     |<- launcher and ranks -->|| wires[from][to]        | arena of rank 0 | arena of rank 1 | ...
  *                               || events of rank 0       | events of rank 1 | ...
  *                               ||<- ranks alone; begins at a page, found by shared.c: lay_out ->|
  *
  * Only the events, which are there under --trace, are read by the launcher, when
  * all ranks have left.
  *
- *     a queue, from rank 0 to rank 1, of a ring of 4, after three sends and one receive:
+ *     a wire, from rank 0 to rank 1, of a ring of 4, after three sends and one receive:
  *         sent 3  taken 1  ring [ - | where, length | where, length | - ]   (places: in arena 0)
  *     The receiver copies from the sender's arena into its own: no message is ever stored twice.
  *
@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 enum {
-    CONTROL_MAGIC = 0x70703033,     // "pp03": launcher and ranks are of one version
+    CONTROL_MAGIC = 0x70703034,     // "pp04": launcher and ranks are of one version
     TEXT = 48,                      // bytes of a name in a report
     STEP_RING = 64,                 // steps that a rank keeps for the launcher
     STEP_LEAD = 60,                 // a rank waits when the launcher is so many steps behind
@@ -54,6 +54,7 @@ typedef struct StepRecord {         // one finished step of one rank; times in n
     float norm;                     // of the gradients; NaN where nothing is clipped
     int64_t busy;                   // in actions, without waiting
     int64_t begin, end;             // of the first and last action; if none: of the report
+    int64_t model_begin, model_end; // emulation: the same by the rank's clock; 0 without an action
 } StepRecord;
 
 typedef enum { EVENT_COMPUTE, EVENT_SEND, EVENT_RECV, EVENT_WAIT } EventKind;
@@ -74,9 +75,18 @@ typedef enum {
     WAIT_LAUNCHER,                  // for the launcher to read the last steps
 } Waiting;
 
+typedef struct Pace {               // emulation: one rank in model time, in ns; see emulate.c
+    int64_t clock;                  // whatever it still does is not before
+    Waiting waits;                  // for message `count` on a wire from or to `peer`; or it runs
+    int peer;
+    uint32_t count;
+    int waiting_messages;           // handed over by this rank, not carried yet
+    int64_t adapter;                // the adapter of this number is free from here on
+} Pace;
+
 typedef struct RankRecord {         // written by its rank, read by the launcher; its needs by all
     uint64_t arena;                 // needs, fixed before `arrived` is raised: bytes,
-    uint32_t depth, parameters;     //     messages per queue and step, length of squares
+    uint32_t depth, parameters;     //     messages per wire and step, length of squares
     int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
     int numbers;                    // 1: they are not tokens
     uint32_t actions, kept;         // --trace: events of one step, steps that are kept
@@ -89,7 +99,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
     atomic_int waiting;             // Waiting
     char waiting_for[TEXT];
     int waiting_micro, peer;
-    int64_t clock;                  // emulation: this rank's model time at the last meeting
+    Pace pace;                      // emulation alone, as is the next
     int64_t late;                   // the most ns by which an action has ended behind its model time
 
     atomic_uint progress;           // grows with everything that is done; standing still is a stall
@@ -111,6 +121,7 @@ typedef struct Control {
     Counter reported;               // steps that the launcher has read from all ranks
     Counter news;                   // raised by a rank that wants the launcher to look now
     atomic_ullong gate;             // highest step started << 32 | last step allowed
+    atomic_uint model;              // emulation: the lock of all model time
     atomic_int abort;               // whoever waits leaves
     atomic_int failing;             // taken by the first rank that fails
     atomic_int reason_is_written;

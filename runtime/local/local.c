@@ -11,7 +11,7 @@
  * there is no limit on their number.
  *
  * Under --trace every call of a message leaves an event. In an emulation (pp.h)
- * messages carry model time both ways. */
+ * emulate.c says when a message is there. */
 #include "shared.h"
 
 #include <string.h>
@@ -21,7 +21,6 @@
 enum {
     BLOCK = 1024,      // floats summed at a time; they stay in the first cache
     EVENTS = 1 << 19,  // most that a rank keeps: 24 MiB
-    LEAD = 5000000,    // emulation: ns from the last rank's arrival to the step
 };
 
 static struct {
@@ -65,85 +64,82 @@ static uint64_t place(const float *buffer)
     return (uint64_t)((const char *)buffer - pp_shared.region);
 }
 
-static uint32_t now(Counter *own)  // of a counter that only this rank raises
-{
-    return atomic_load_explicit(&own->value, memory_order_relaxed);
-}
-
-/* Every rank takes the latest clock of all, and a little more than it takes to
- * meet: then none is late. */
-static void start_together(void)
-{
-    pp_job.self->clock = now_ns();
-    pp_meet_all("the start of the step");
-    for (int i = 0; i < pp_shared.ranks; i++)
-        if (pp_job.control->records[i].clock > pp_job.clock)
-            pp_job.clock = pp_job.control->records[i].clock;
-    pp_meet_all("the start of the step");  // before a clock is written again
-    pp_sleep(LEAD);
-}
-
 void pp_mark_step(void)
 {
     const RankRecord *self = pp_job.self;
     for (int i = 0; i < pp_shared.ranks; i++)
-        own.first[i] = now(&pp_queue(pp_shared.rank, i)->sent);
+        own.first[i] = pp_wire(pp_shared.rank, i)->handed;
     if (own.events) {
         uint32_t at = (uint32_t)(pp_job.step - 1) % self->kept * self->actions;
         pp_job.event = own.events + at;
         pp_job.event_end = pp_job.event + self->actions;
     }
     if (pp_job.emulated)
-        start_together();
+        pp_start_together();
 }
 
-/* An emulation: what this rank waited for was there at `time`. */
-static void move_clock(int64_t time)
-{
-    if (pp_job.emulated && time > pp_job.clock) {
-        pp_job.clock = time;
-        pp_sleep(0);
-    }
-}
-
-void pp_send(const PpLink *link, int micro, const float *from)
+static void send(const PpLink *link, int micro, Notice message)
 {
     pp_delay();
     int64_t begin = pp_event_time();
-    Queue *q = pp_queue(pp_shared.rank, link->peer);
-    uint32_t k = now(&q->sent);
+    Wire *wire = pp_wire(pp_shared.rank, link->peer);
     /* One step never fills a ring; several steps can, when no buffer is reused
      * in between. */
-    pp_await(&q->taken, k + 1 - pp_shared.ring, WAIT_TAKEN, link->name, micro,
-             link->peer);
-    q->ring[k % pp_shared.ring] = (Message){place(from), link->floats,
-                                            pp_job.clock, 0};
-    raise_counter(&q->sent);
+    pp_await(&wire->taken, wire->handed + 1 - pp_shared.ring, WAIT_TAKEN,
+             link->name, micro, link->peer);
+    if (pp_job.emulated) {
+        pp_hand_over(link->peer, &message);
+    } else {
+        wire->ring[wire->handed++ % pp_shared.ring] = message;
+        raise_counter(&wire->sent);
+    }
     pp_progress();
     pp_note_event(EVENT_SEND, link->name, micro, link->peer, begin,
                   pp_event_time());
 }
 
-void pp_recv(const PpLink *link, int micro, float *to)
+void pp_send(const PpLink *link, int micro, const float *from)
 {
-    pp_recv_late(link, micro, to, 0);
+    pp_send_over(link, micro, from, 0, 0, -1);
 }
 
-void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency)
+void pp_send_over(const PpLink *link, int micro, const float *from,
+                  int64_t wire, int64_t delay, int adapter)
+{
+    send(link, micro,
+         (Notice){.where = place(from),
+                  .floats = link->floats,
+                  .wire = wire,
+                  .delay = delay,
+                  .adapter = adapter});
+}
+
+static void await(const PpLink *link, int micro, Waiting kind, Counter *counter,
+                  uint32_t count)
+{
+    if (pp_job.emulated)
+        pp_expect(kind, link->peer, counter, count);
+    pp_await(counter, count, kind, link->name, micro, link->peer);
+}
+
+void pp_recv(const PpLink *link, int micro, float *to)
 {
     pp_delay();
     int64_t begin = pp_event_time();
-    Queue *q = pp_queue(link->peer, pp_shared.rank);
-    uint32_t k = now(&q->taken);
-    pp_await(&q->sent, k + 1, WAIT_MESSAGE, link->name, micro, link->peer);
-    Message *message = &q->ring[k % pp_shared.ring];
+    Wire *wire = pp_wire(link->peer, pp_shared.rank);
+    uint32_t k = pp_count(&wire->taken);
+    await(link, micro, WAIT_MESSAGE, &wire->sent, k + 1);
+    const Notice *message = &wire->ring[k % pp_shared.ring];
     if (message->floats != link->floats)
         pp_fail("%s%d expects %zu floats, but rank %d sent %zu", link->name,
                 micro, link->floats, link->peer, (size_t)message->floats);
-    move_clock(message->sent + latency);
+    if (pp_job.emulated)
+        pp_move_clock(message->arrive);
     memcpy(to, pp_shared.region + message->where, link->floats * sizeof *to);
-    message->taken = pp_job.clock;
-    raise_counter(&q->taken);
+    if (pp_job.emulated)
+        pp_note_taken(link->peer);
+    else
+        raise_counter(&wire->taken);
     pp_progress();
     pp_note_event(EVENT_RECV, link->name, micro, link->peer, begin,
                   pp_event_time());
@@ -152,10 +148,11 @@ void pp_recv_late(const PpLink *link, int micro, float *to, int64_t latency)
 void pp_wait(const PpLink *link, int micro, int taken)
 {
     int64_t begin = pp_event_time();
-    Queue *q = pp_queue(pp_shared.rank, link->peer);
+    Wire *wire = pp_wire(pp_shared.rank, link->peer);
     uint32_t count = own.first[link->peer] + (uint32_t)taken;
-    pp_await(&q->taken, count, WAIT_TAKEN, link->name, micro, link->peer);
-    move_clock(q->ring[(count - 1) % pp_shared.ring].taken);
+    await(link, micro, WAIT_TAKEN, &wire->taken, count);
+    if (pp_job.emulated)
+        pp_move_clock(wire->ring[(count - 1) % pp_shared.ring].taken);
     pp_note_event(EVENT_WAIT, link->name, micro, link->peer, begin,
                   pp_event_time());
 }
@@ -164,6 +161,8 @@ void pp_wait(const PpLink *link, int micro, int taken)
 
 void pp_meet_all(const char *what)
 {
+    if (pp_job.emulated)
+        pp_rest();
     pp_meet(pp_shared.everyone, pp_shared.ranks, what);
 }
 

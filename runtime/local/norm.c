@@ -110,8 +110,8 @@ void pp_restart(void)
 {
     pp_meet_all("the start of the step, once more");
     for (int i = 0; i < pp_shared.ranks; i++) {
-        Queue *q = pp_queue(i, pp_shared.rank);
-        atomic_store(&q->taken.value, atomic_load(&q->sent.value));
+        Wire *wire = pp_wire(i, pp_shared.rank);
+        atomic_store(&wire->taken.value, atomic_load(&wire->sent.value));
     }
     pp_meet_all("the start of the step, once more");
     pp_job.deferred = pp_job.redo = 0;

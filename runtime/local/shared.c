@@ -22,12 +22,6 @@ Shared pp_shared;
 
 /* ---- waiting ---- */
 
-static int reached(Counter *counter, uint32_t count)
-{
-    uint32_t now = atomic_load_explicit(&counter->value, memory_order_acquire);
-    return (int32_t)(now - count) >= 0;
-}
-
 static void relax(void)
 {
 #ifdef __x86_64__
@@ -48,13 +42,13 @@ void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what,
               int micro, int peer)
 {
     for (int i = 0; i <= pp_shared.spins; i++) {
-        if (reached(counter, count))
+        if (pp_reached(counter, count))
             return;
         relax();
     }
     note_waiting(kind, what, micro, peer);
     int64_t since = now_ns();
-    while (!reached(counter, count)) {
+    while (!pp_reached(counter, count)) {
         if (atomic_load(&pp_job.control->abort))
             _exit(1);
         /* A counter that grows between these two lines makes the wait return at
@@ -162,8 +156,8 @@ static size_t lay_out(size_t places[4])
     for (size_t i = 0; i < ranks; i++)
         while (pp_shared.ring < records[i].depth)
             pp_shared.ring *= 2;
-    pp_shared.queue_bytes = round_up(
-        sizeof(Queue) + pp_shared.ring * sizeof(Message), sizeof(Counter));
+    pp_shared.wire_bytes = round_up(
+        sizeof(Wire) + pp_shared.ring * sizeof(Notice), sizeof(Counter));
 
     size_t at = round_up(2 * sizeof(double) * records[0].parameters,
                          sizeof(Counter));
@@ -173,7 +167,7 @@ static size_t lay_out(size_t places[4])
     places[2] = at;
     at += ranks * USES * sizeof(uint64_t);
     places[3] = at;
-    at += ranks * ranks * pp_shared.queue_bytes;
+    at += ranks * ranks * pp_shared.wire_bytes;
     for (size_t i = 0; i < ranks; i++) {
         at = round_up(at, PAGE);
         pp_shared.arenas[i] = at;
@@ -253,7 +247,7 @@ void *pp_join_region(size_t bytes)
     pp_shared.squares = (double *)(pp_shared.region + places[0]);
     pp_shared.meets = (Counter *)(pp_shared.region + places[1]);
     pp_shared.offsets = (uint64_t *)(pp_shared.region + places[2]);
-    pp_shared.queues = pp_shared.region + places[3];
+    pp_shared.wires = pp_shared.region + places[3];
     pp_job.self->events = from + pp_shared.events[pp_shared.rank];
     if (pp_shared.fd >= 0)
         close(pp_shared.fd);
@@ -270,10 +264,10 @@ Event *pp_event_room(void)
 
 /* ---- meetings ---- */
 
-Queue *pp_queue(int from, int to)
+Wire *pp_wire(int from, int to)
 {
-    return (Queue *)(pp_shared.queues + (size_t)(from * pp_shared.ranks + to) *
-                                            pp_shared.queue_bytes);
+    return (Wire *)(pp_shared.wires + (size_t)(from * pp_shared.ranks + to) *
+                                          pp_shared.wire_bytes);
 }
 
 void pp_progress(void)

@@ -7,15 +7,20 @@
 
 enum { USES = 4096 };  // most uses of one tied parameter
 
-typedef struct Message {
+typedef struct Notice {
     uint64_t where, floats;  // in the region; length
-    int64_t sent, taken;     // emulation: clock of the sender, of the receiver
-} Message;
+    /* emulation, all in ns of model time */
+    int64_t wire, delay;            // on its wire; from there until it arrives
+    int adapter;                    // which carries it, too, or -1
+    int64_t ready, arrive, taken;   // clock of the send; known when it was carried; end of its receive
+} Notice;
 
-typedef struct Queue {  // from one rank to another
+typedef struct Wire {  // from one rank to another
     Counter sent, taken;
-    Message ring[];
-} Queue;
+    uint32_t handed;  // by the sender; sent, once their arrival is known: else the same
+    int64_t free;     // emulation: the end of what the wire has carried
+    Notice ring[];
+} Wire;
 
 typedef struct Shared {
     int fd;  // -1 when alone
@@ -24,8 +29,8 @@ typedef struct Shared {
     double *squares;    // [2][parameters]; see norm.c
     Counter *meets;     // [from][to]: meetings with `to` that `from` has come to
     uint64_t *offsets;  // [rank][USES]: the gradients of the tie at hand
-    char *queues;       // [from][to], of queue_bytes each
-    size_t queue_bytes;
+    char *wires;        // [from][to], of wire_bytes each
+    size_t wire_bytes;
     size_t length;      // of the region
     uint32_t ring;   // messages; a power of two, so that it divides 2^32
     size_t *arenas;  // [ranks]: where they begin in the region
@@ -44,6 +49,28 @@ Event *pp_event_room(void);
 /* Returns when every member has called it as often as this rank has for it. */
 void pp_meet(const int *members, int count, const char *what);
 void *pp_allocate(size_t count, size_t size);  // zeroed
-Queue *pp_queue(int from, int to);
+Wire *pp_wire(int from, int to);
+
+static inline uint32_t pp_count(Counter *counter)  // of one that nobody else raises now
+{
+    return atomic_load_explicit(&counter->value, memory_order_relaxed);
+}
+
+static inline int pp_reached(Counter *counter, uint32_t count)
+{
+    uint32_t now = atomic_load_explicit(&counter->value, memory_order_acquire);
+    return (int32_t)(now - count) >= 0;
+}
+
+/* ---- emulate.c: of an emulation alone ---- */
+
+int64_t pp_clock(void);             // of this rank
+void pp_start_together(void);       // all ranks: a step begins at one model time
+void pp_rest(void);                 // this rank waits for all others
+void pp_hand_over(int to, const Notice *message);
+/* Before pp_await: until then the clocks of others say what may come. */
+void pp_expect(Waiting kind, int peer, Counter *counter, uint32_t count);
+void pp_move_clock(int64_t time);   // what this rank waited for was there at `time`
+void pp_note_taken(int from);       // the next message of that wire, at this rank's clock
 
 #endif

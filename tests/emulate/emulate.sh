@@ -1,7 +1,8 @@
 #!/bin/sh
 # emulate.sh LIBRARY SCRATCH: programs whose kernels are sleeps keep the plan's
-# order, need no data, and take about as long as it says. bench/emulate measures
-# how nearly; 20 % here, for a busy machine.
+# order, need no data, and take as long as it says: exactly so by their clocks of
+# model time, which they move by messages alone; nearly so in fact. bench/emulate
+# measures how nearly; 20 % here, for a busy machine.
 library=$1
 pipec=$1/../../bin/pipec
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -25,6 +26,12 @@ near() {
     sed -n 's/^emulated: .* ms, \([-+][0-9.]*\) %.*/\1/p' run.log | awk '{ n++; off = $1 } END { exit !(n == 1 && off > -20 && off < 20) }'
 }
 
+# exact: the ranks' clocks say what the plan says, but for the rounding of each time to ns.
+exact() {
+    sed -n "s/^emulated: .* planned \([0-9.]*\) ms.* clocks \([0-9.]*\) ms.*/\1 \2/p" run.log |
+        awk '{ n++; off = $1 - $2 } END { exit !(n == 1 && off < 0.0015 && off > -0.0015) }'
+}
+
 # emulated NAME FILE OPTION...: order, times, and both timelines.
 emulated() {
     name=$1 file=$2
@@ -36,6 +43,8 @@ emulated() {
     verdict "$name-order" $?
     near
     verdict "$name-time" $?
+    exact
+    verdict "$name-clocks" $?
     # shellcheck disable=SC2086
     "$pipec" inspect "$file" $plan --measured "$name.trace" >log 2>&1
     verdict "$name-inspect" $?
@@ -62,15 +71,45 @@ verdict lengths $?
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror -fsyntax-only -I"$library" big/rank*.c 1f1b-1-1/rank0.c >log 2>&1
 verdict clean $?
 
-# A message is under way as long as the link says, and its receiver is free meanwhile.
-grep -h pp_recv_late big/rank1.c | head -1 >log
-latency=$(sed -n 's/.*pp_recv_late(&recv_f1, 0, m + taken, \([0-9]*\)).*/\1/p' log)
-awk -v least="${latency:-0}" '
+# A message is under way as long as link and latency say, and its receiver is free meanwhile.
+grep -h pp_send_over big/rank0.c | head -1 >log
+under_way=$(sed -n 's/.*pp_send_over(&send_f0, 0, m + sent, \([0-9]*\), \([0-9]*\), -1).*/\1 + \2/p' log)
+awk -v least="$((${under_way:-0}))" '
     !/^#/ && $3 ~ /SEND_F/ { sub(/SEND/, "RECV", $3); sent[$2, $3 + 1 substr($3, length($3 + 0) + 1)] = $5; next }
     !/^#/ && $3 ~ /RECV_F/ { n++; end[$2, $3] = $5 }
     END { for (k in end) if (!(k in sent) || end[k] - sent[k] < 0.8 * least - 2e6) { bad++; print k, end[k] - sent[k] }
           exit !(n > 0 && least > 0 && !bad) }' big.trace >>log
 verdict latency $?
+
+# filled NAME FILE MS OPTION...: a step takes so long, by hand: wires that are as busy as ranks, or busier. The
+# processes know only how long each message is, and keep the wires themselves. Their clocks are exact.
+filled() {
+    name=$1 file=$2 hand=$3
+    shift 3
+    "$pipec" run "$file" --emulate -o "$name" --steps 3 "$@" >run.log 2>log
+    grep '^emulated: ' run.log >>log
+    grep -q "by the ranks' clocks $hand.000 ms;" run.log && grep -q "planned $hand.000 ms" run.log
+    verdict "$name" $?
+}
+# F = B = 1 ms, a message 10 ms: the wire 0 -> 1, then 1 -> 0, 80 ms each, and what is before and behind them.
+cat >fills.pipe <<'END'
+model m { input x[1000]; a : linear(1000) * 2; loss : mse }
+pipeline { stages 2  microbatches 8 schedule gpipe }
+cluster { forward 1ms backward 1ms link 400k latency 0s }
+END
+filled fills-gpipe fills.pipe 164
+filled fills-1f1b fills.pipe 106 -D schedule=1f1b
+filled fills-eager fills.pipe 94 -D schedule=eager
+filled fills-gpipe-late fills.pipe 174 -D latency=5ms
+filled fills-1f1b-late fills.pipe 146 -D schedule=1f1b -D latency=5ms
+filled fills-eager-late fills.pipe 112 -D schedule=eager -D latency=5ms
+# Messages of 320 and of 20 ms on the same wires: a long one holds up short ones.
+cat >unequal.pipe <<'END'
+model m { input x[250]; l0 : linear(4000); l1 : linear(4000); l2 : linear(250); l3 : linear(1000); loss : mse }
+pipeline { stages 2 virtual 2 microbatches 3 schedule vhalf }
+cluster { forward 20ms input_gradient 20ms weight_gradient 20ms link 50k }
+END
+filled unequal unequal.pipe 2060
 
 # refused NAME TEXT WORD...
 refused() {

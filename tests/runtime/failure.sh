@@ -83,6 +83,22 @@ finish 1000
 same twice $status 130
 expect twice twice 'killed in step'
 
+# A rank is told to end as soon as it is forked: the signal may not be lost on the way to its exec.
+lost=0
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    "$runtime/pprun" --steps 100000 --quiet 3 check3_ > early 2>&1 &
+    job=$!
+    pid=''
+    while [ -z "$pid" ] && kill -0 $job; do read -r pid rest < /proc/$job/task/$job/children; done 2> /dev/null
+    kill -TERM "$pid"
+    tries=0
+    while kill -0 $job 2> /dev/null && [ $tries -lt 30 ]; do sleep 0.1; tries=$((tries + 1)); done
+    kill -KILL $job 2> /dev/null
+    wait $job
+    [ $? = 1 ] && grep -q 'died (signal 15, terminated)' early || lost=$((lost + 1))
+done
+[ $lost = 0 ] && ok early || not_ok early "$lost of 20 signals were lost, or nobody was told: $(cat early)"
+
 # ---- data ----
 
 # bad NAME TEXT OPTION...: three ranks refuse with status 1 and the text.
