@@ -48,6 +48,10 @@ void check_schedules(Program *p);  // after the lets, before the settings
 Schedule *written_schedule(Program *p, const char *name, const char *summary);
 const Schedule *schedule_from(Program *p, const char *path);  // of a file
 
+/* ---- check_settings.c ---- */
+
+const char *nearest_schedule(Program *p, const char *name);  // or NULL
+
 /* ---- layout.c ---- */
 
 void read_layout(Program *p, const Tree *value);  // text -> set.sizes, counting `t` alone

@@ -184,7 +184,7 @@ static void default_options(Program *p)
         p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
 }
 
-static const char *nearest_schedule(Program *p, const char *name)
+const char *nearest_schedule(Program *p, const char *name)
 {
     int count = schedule_count + p->written_count;
     const char **names = arena_take(p->arena, sizeof *names * (size_t)count);
