@@ -81,15 +81,20 @@ static void help_command(Arena *arena, Command command)
     print_options(arena, command, true);
 }
 
-/* For a person and for tests/options/matrix.sh. */
+/* A line for each row, for a person and for tests/options/matrix.sh:
+ *
+ *     --arrows: inspect: with -o FILE.svg, not with --measured */
 static void help_options(Arena *arena)
 {
     for (int i = 0; i < option_row_count; i++) {
         const OptionRow *row = &option_rows[i];
-        printf("%s%s%s: %s: %s%s\n", option_text(arena, row),
+        printf("%s%s%s: %s: %s%s", option_text(arena, row),
                row->argument ? " " : "", row->argument ? row->argument : "",
                commands_text(arena, row), row->needs ? "with " : "alone",
                row->needs ? row->needs : "");
+        for (int k = 0; k < 3 && row->without[k].option; k++)
+            printf(", not with %s", row->without[k].option);
+        putchar('\n');
     }
 }
 
