@@ -1,18 +1,22 @@
 /* help.c: what `pipec --help` says, by command and by topic. */
 #include "options.h"
+#include "read/check.h"
 
 #include <string.h>
 
-enum { WIDTH = 80, OPTION_WIDTH = 24 };
+enum { WIDTH = 80, OPTION_WIDTH = 24, SETTING_WIDTH = 30 };
 
-/* Words up to the width, the lines after the first behind `indent` spaces. */
-static void print_wrapped(const char *text, int indent)
+/* Words up to the width behind `mark`, the lines after the first behind `indent`
+ * spaces and the mark. */
+static void print_wrapped(const char *text, int indent, const char *mark)
 {
+    fputs(mark, stdout);
     int column = indent;
     while (*text) {
         int length = (int)strcspn(text, " ");
-        if (column > indent && column + 1 + length > WIDTH) {
-            printf("\n%*s", indent, "");
+        if (column > indent &&
+            column + 1 + length + (int)strlen(mark) > WIDTH) {
+            printf("\n%*s%s", indent, "", mark);
             column = indent;
         }
         if (column > indent)
@@ -35,7 +39,7 @@ static void print_option(Arena *arena, const OptionRow *row)
     printf("  %-*s", OPTION_WIDTH - 2, text);
     if ((int)strlen(text) > OPTION_WIDTH - 3)
         printf("\n%*s", OPTION_WIDTH, "");
-    print_wrapped(summary_text(arena, row), OPTION_WIDTH);
+    print_wrapped(summary_text(arena, row), OPTION_WIDTH, "");
 }
 
 /* Those of all commands, which are common, or the others of one. */
@@ -75,7 +79,7 @@ static void help_command(Arena *arena, Command command)
     for (int i = 0; i < 3 && row->usage[i]; i++)
         printf("pipec %s %s [OPTIONS]\n", row->name, row->usage[i]);
     putchar('\n');
-    print_wrapped(row->description, 0);
+    print_wrapped(row->description, 0, "");
     putchar('\n');
     print_options(arena, command, false);
     print_options(arena, command, true);
@@ -149,6 +153,42 @@ static void help_language(Arena *arena)
         stdout);
 }
 
+static void print_range(Arena *arena, const SettingRow *row)
+{
+    const char *unit = row->time ? " s" : "",
+               *fallback = row->fallback < row->least
+                               ? ""
+                               : text_format(arena, ", %.16g%s by default",
+                                             row->fallback, unit);
+    print_wrapped(text_format(arena, "%.16g%s to %.16g%s%s: %s", row->least,
+                              unit, row->most, unit, fallback, row->what),
+                  SETTING_WIDTH, "# ");
+}
+
+/* By block; a number with its range and, where it has one, its default. */
+static void help_settings(Arena *arena)
+{
+    const char *block = "";
+    for (int i = 0; i < setting_count; i++) {
+        const SettingRow *row = &setting_rows[i];
+        if (strcmp(row->block, block) != 0)
+            printf("%s%s\n", i ? "\n" : "", row->block);
+        block = row->block;
+        printf("  %-*s", SETTING_WIDTH - 2, row->example);
+        if ((int)strlen(row->example) > SETTING_WIDTH - 3)
+            printf("\n%*s", SETTING_WIDTH, "");
+        if (is_number_setting(row))
+            print_range(arena, row);
+        else
+            print_wrapped(row->what, SETTING_WIDTH, "# ");
+    }
+    puts("\noptimizers, with what is taken for what is left out:\n");
+    for (int i = OPTIMIZER_SGD; i <= OPTIMIZER_ADAMW; i++)
+        printf("  %s\n", optimizer_usage[i]);
+    puts("\ndocs/language.md says what each is for; -D KEY=VALUE sets one from "
+         "the command line");
+}
+
 static void help_ops(Arena *arena)
 {
     (void)arena;
@@ -175,6 +215,7 @@ const Topic topics[] = {
     {"options", "every option, the commands that take it, what it needs",
      help_options},
     {"language", "a .pipe file, with all of its parts", help_language},
+    {"settings", "what can be set in the blocks of a file", help_settings},
     {"ops", "the ops that a layer is made of", help_ops},
     {"schedules", "the orders in which chunks can run", help_schedules},
     {"passes", "the passes, for --dump", print_passes},

@@ -34,8 +34,34 @@ void unknown_number(Program *p, const Tree *at, const char *const *own,
 /* Reports a name like 10xs. */
 bool is_wrong_number(Program *p, const Tree *at);
 
-/* The times of an action kind: ACT_F, ACT_B, ACT_I or ACT_W. */
-void set_times(Program *p, int which, Span at, const Tree *value);
+/* ---- settings: one row each, in check_settings.c ---- */
+
+typedef struct SettingRow SettingRow;
+struct SettingRow {
+    const char *block, *key;
+    const char *example;  // a line of the block that is accepted as it stands
+    const char *what;     // it is, for `pipec --help settings`
+    /* Returns the first value that is not its own. */
+    const Tree *(*set)(Program *p, const SettingRow *row, Span at,
+                       const Tree *value);
+    size_t field;  // in Settings: a Number, or a Given of times
+    bool whole;    // the number has no fraction
+    bool time;     // the number needs a unit of time
+    double least, most, fallback;
+    int (*values)(const Tree *value);  // how many it takes; NULL: one
+};
+
+#define TIMES_OF(kind) (offsetof(Settings, given) + (kind) * sizeof(Given))
+extern const SettingRow setting_rows[];
+extern const int setting_count;
+extern const char *const optimizer_usage[];                  // [OptimizerKind]
+const SettingRow *find_setting(const char *block, const char *key);  // block NULL: any
+bool is_number_setting(const SettingRow *row);               // one number, with a default
+
+/* ---- check_times.c ---- */
+
+const Tree *set_times(Program *p, const SettingRow *row, Span at,
+                      const Tree *value);
 void check_times(Program *p);
 
 bool check_lets(Program *p);  // false: there are too many

@@ -8,24 +8,27 @@
  * in partition. */
 #include "check.h"
 
-static const struct {
-    const char *key;
-    ActionKind kind;
-} times[] = {{"forward", ACT_F},
-             {"backward", ACT_B},
-             {"input_gradient", ACT_I},
-             {"weight_gradient", ACT_W}};
-
-static void add_time(Program *p, Given *given, const Tree *value)
+static const char *key_of(ActionKind kind)
 {
+    for (int i = 0; i < setting_count; i++)
+        if (setting_rows[i].set == set_times &&
+            setting_rows[i].field == TIMES_OF(kind))
+            return setting_rows[i].key;
+    return "";
+}
+
+static void add_time(Program *p, const SettingRow *row, const Tree *value)
+{
+    Given *given = (Given *)((char *)&p->set + row->field);
     double seconds = 0;
     if (!constant(p, value, &seconds))
         return;
     if (!is_time(p, value, 0)) {
         error_at(p, value->at, "a time needs a unit");
         help(p, "18.5ms; units of time are s, ms, us and ns");
-    } else if (seconds < 0 || seconds > 1e6) {
-        error_at(p, value->at, "a time must be from 0 to 1e6 s, not %s s",
+    } else if (seconds < row->least || seconds > row->most) {
+        error_at(p, value->at, "a time must be from %s to %s s, not %s s",
+                 number_text(p, row->least), number_text(p, row->most),
                  number_text(p, seconds));
     }
     given->time = array_grow(p->arena, given->time, given->count,
@@ -33,35 +36,49 @@ static void add_time(Program *p, Given *given, const Tree *value)
     given->time[given->count++] = seconds;
 }
 
-void set_times(Program *p, int which, Span at, const Tree *value)
+const Tree *set_times(Program *p, const SettingRow *row, Span at,
+                      const Tree *value)
 {
-    Given *given = &p->set.given[times[which].kind];
+    Given *given = (Given *)((char *)&p->set + row->field);
     given->at = at;
     if (value->kind != TREE_LIST) {
-        add_time(p, given, value);
-        return;
+        add_time(p, row, value);
+        return value->next;
     }
     if (!value->child) {
         error_at(p, value->at, "an empty list of times");
         help(p, "one time for every chunk, or one for each: %s [18ms 17ms]",
-             times[which].key);
+             row->key);
     }
     for (const Tree *time = value->child; time && p->errors <= MAX_ERRORS;
          time = time->next)
-        add_time(p, given, time);
+        add_time(p, row, time);
+    return value->next;
+}
+
+static void help_with_all(Program *p)
+{
+    help(p, "cluster { forward 18ms  backward 40ms }, or forward, "
+            "input_gradient and weight_gradient");
 }
 
 /* One part of a backward alone says nothing of the other. */
 static bool parts_come_together(Program *p)
 {
-    const Given *input = &p->set.given[ACT_I], *weight = &p->set.given[ACT_W];
-    if (!input->count == !weight->count)
+    const Given *given = p->set.given;
+    if (!given[ACT_I].count == !given[ACT_W].count)
         return true;
-    error_at(p, input->count ? input->at : weight->at,
-             "`%s` needs `%s` beside it",
-             input->count ? "input_gradient" : "weight_gradient",
-             input->count ? "weight_gradient" : "input_gradient");
-    help(p, "leave it out: a `backward` is shared out by operations");
+    ActionKind there = given[ACT_I].count ? ACT_I : ACT_W,
+               other = there == ACT_I ? ACT_W : ACT_I;
+    error_at(p, given[there].at, "`%s` needs `%s` beside it", key_of(there),
+             key_of(other));
+    if (!given[ACT_F].count)
+        help_with_all(p);
+    else if (given[ACT_B].count)
+        help(p, "leave it out: a `backward` is shared out by operations");
+    else
+        help(p, "add `%s 22ms`, or write `backward 40ms` for both parts",
+             key_of(other));
     return false;
 }
 
@@ -85,15 +102,14 @@ void check_times(Program *p)
     if (p->errors || !parts_come_together(p) || !takes_time(p))
         return;
     for (int i = 0; i < 4; i++) {
-        const Given *one = &given[times[i].kind];
+        const Given *one = &given[i];
         if (!one->count || (given[ACT_F].count && back))
             continue;
-        error_at(p, one->at, "`%s` needs %s beside it", times[i].key,
-                 times[i].kind == ACT_F
+        error_at(p, one->at, "`%s` needs %s beside it", key_of((ActionKind)i),
+                 i == ACT_F
                      ? "`backward`, or `input_gradient` and `weight_gradient`,"
-                     : "`forward`, and all of a backward");
-        help(p, "cluster { forward 18ms  backward 40ms }, or forward, "
-                "input_gradient and weight_gradient");
+                     : "`forward` and all of a backward");
+        help_with_all(p);
         return;
     }
 }
@@ -101,7 +117,7 @@ void check_times(Program *p)
 bool given_times_fit(Program *p)
 {
     for (int i = 0; i < 4; i++) {
-        const Given *given = &p->set.given[times[i].kind];
+        const Given *given = &p->set.given[i];
         if (given->count <= 1 || given->count == p->copy_chunks)
             continue;
         error_at(p, given->at, "%d times for %d chunks", given->count,

@@ -231,7 +231,7 @@ done
 for command in check inspect compare explain diff build run; do
     expect "help-$command" 0 "^pipec $command FILE" $command --help
 done
-for topic in commands options ops schedules passes language man; do
+for topic in commands options settings ops schedules passes language man; do
     expect "help-$topic" 0 . --help $topic
 done
 expect help 0 'pipec check FILE' --help
