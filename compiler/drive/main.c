@@ -108,6 +108,10 @@ static int other_plans(Program *p, const char *list, Program **others,
         if (strcmp(names[i], p->set.schedule->name) != 0 &&
             !add_other(p, names[i], all, others, count))
             return 1;
+    if (list && *count == 0)
+        return wrong_usage("name others, or leave it out",
+                           "--schedule %s adds nothing to a page of %s", list,
+                           p->set.schedule->name);
     return 0;
 }
 

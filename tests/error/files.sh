@@ -209,6 +209,7 @@ expect schedule-in-a-picture 2 '`inspect --schedule` needs `-o FILE.html`' inspe
 expect page-unknown 2 'no schedule is called `gpip`' inspect good.pipe --schedule gpip -o x.html
 expect page-near 2 'did you mean `gpipe`' inspect good.pipe --schedule gpip -o x.html
 expect page-refused 1 'dualpipe cannot be on the page: .*even' inspect good.pipe --schedule gpipe,dualpipe -o x.html
+expect page-of-one 2 'adds nothing to a page of 1f1b' inspect good.pipe --schedule 1f1b -o x.html
 [ -e x.html ] && not_ok page-left 'a page was written' || ok page-left
 expect plot-ending 2 '-o takes PLOT.svg, not `plot.png`' compare good.pipe -o plot.png
 
