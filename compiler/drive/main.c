@@ -20,12 +20,12 @@ static bool plan(Program *p)
     return true;
 }
 
-static int print_passes(void)
+void print_passes(Arena *arena)
 {
+    (void)arena;
     for (int i = 0; i < PASSES; i++)
         printf("  %-12s %s\n", passes[i].name, passes[i].what);
     printf("  %-12s %s\n", "emit", "rank programs -> one readable file each");
-    return end_output();
 }
 
 static const char *default_folder(Program *p, const char *file)
@@ -51,56 +51,73 @@ static bool prepare_emulation(Program *p)
     return true;
 }
 
-enum { MOST_OTHERS = 32 };
+enum { MOST_OTHERS = 64 };
 
-/* Does the list, with commas between, hold the name. */
-static bool names(const char *list, const char *name)
+/* A plan under another schedule, or why there is none. */
+static bool add_other(Program *p, const char *schedule, bool all,
+                      Program **others, int *count)
 {
-    size_t length = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : at)
-        if (strncmp(at, name, length) == 0 && strchr(",( ", at[length]))
-            return true;
-    return false;
+    const char *setting = text_format(p->arena, "schedule=%s", schedule);
+    Replan other = replan(p, &setting, 1);
+    if (!other.refused_by) {
+        others[(*count)++] = other.p;
+        return true;
+    }
+    if (!all) {
+        error_plain(p, "%s cannot be on the page: %s", schedule, other.reason);
+        help(p, "leave it out of --schedule; `--schedule all` takes those that "
+                "run with this file");
+    }
+    close_replan(&other);
+    return all;
 }
 
 /* The same file under other schedules, for a page that switches between them:
- * those named, or all that accept the file's stages and chunks. */
-static int other_plans(Program *p, const char *list, Program **others)
+ * those named, or all that accept the file's stages and chunks. Returns the
+ * exit status. */
+static int other_plans(Program *p, const char *list, Program **others,
+                       int *count)
 {
+    const char *names[MOST_OTHERS];
     bool all = list && strcmp(list, "all") == 0;
-    int count = 0;
-    int schedules = schedule_count + p->written_count;
-    for (int i = 0; list && i < schedules && count < MOST_OTHERS; i++) {
-        const Schedule *s = known_schedule(p, i);
-        if (s == p->set.schedule || (all && s->searches) ||
-            (!all && !names(list, s->name)))
-            continue;
-        const char *setting = text_format(p->arena, "schedule=%s", s->name);
-        Replan other = replan(p, &setting, 1);
-        if (!other.refused_by)
-            others[count++] = other.p;
-        else
-            close_replan(&other);
-    }
-    return count;
+    *count = 0;
+    int wanted = list ? schedule_list(p, list, names, MOST_OTHERS) : 0;
+    if (list && wanted == 0)
+        return USAGE;
+    for (int i = 0; i < wanted; i++)
+        if (strcmp(names[i], p->set.schedule->name) != 0 &&
+            !add_other(p, names[i], all, others, count))
+            return 1;
+    if (list && *count == 0)
+        return wrong_usage("name others, or leave it out",
+                           "--schedule %s adds nothing to a page of %s", list,
+                           p->set.schedule->name);
+    return 0;
+}
+
+static int finish_page(Program *p, const Options *o)
+{
+    Program *others[MOST_OTHERS];
+    int count, status = other_plans(p, o->compare.schedules, others, &count);
+    if (status)
+        return status;
+    return !picture(p, o->output,
+                    &(Look){.arrows = o->arrows,
+                            .comms = o->comms,
+                            .all = o->all,
+                            .others = others,
+                            .other_count = count});
 }
 
 static int finish_inspect(Program *p, const Options *o)
 {
-    Program *others[MOST_OTHERS];
     bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     if (o->measured && !measured(p, o->measured))
         return 1;
     if (o->measured && o->output)
         return !picture_measured(p, o->output);
     if (o->output)
-        return !picture(p, o->output,
-                        &(Look){.arrows = o->arrows,
-                                .comms = o->comms,
-                                .all = o->all,
-                                .others = others,
-                                .other_count = other_plans(
-                                    p, o->compare.schedules, others)});
+        return finish_page(p, o);
     if (o->ops)
         op_table(p, stdout);
     else if (o->measured)
@@ -179,11 +196,22 @@ static bool is_pass(const char *name)
     return strcmp(name, "emit") == 0;
 }
 
+static int unknown_pass(Program *p, const char *name)
+{
+    const char *names[PASSES + 1];
+    for (int i = 0; i < PASSES; i++)
+        names[i] = passes[i].name;
+    names[PASSES] = "emit";
+    const char *near = nearest(name, names, PASSES + 1);
+    return wrong_usage(near ? text_format(p->arena, "did you mean `%s`", near)
+                            : "`pipec --help passes` lists the passes",
+                       "there is no pass `%s`", name);
+}
+
 static int compile(Program *p, const Options *o)
 {
     if (o->dump && !is_pass(o->dump))
-        return wrong_usage(
-            "there is no pass `%s`; `pipec --help passes` lists them", o->dump);
+        return unknown_pass(p, o->dump);
     if (!o->dump &&
         (o->command == COMMAND_COMPARE || o->command == COMMAND_DIFF))
         return study(p, o);
@@ -209,8 +237,7 @@ int main(int argc, char **argv)
     if (status < 0 && o.version)
         status = (puts("pipec " PIPEC_VERSION), end_output());
     else if (status < 0 && o.help)
-        status = o.topic && strcmp(o.topic, "passes") == 0 ? print_passes()
-                                                           : print_help(&o);
+        status = print_help(&p, &o);
     else if (status < 0)
         status = compile(&p, &o);
     arena_close(p.arena);

@@ -1,18 +1,25 @@
-/* options.c: the words of the command line, and the text they lead to. */
+/* options.c: the words of the command line, and the text they lead to.
+ *
+ * getopt_long cuts the words; what an option is, and which command it is an
+ * option of, stands in option_table.c. The command may come behind its options,
+ * so the options are first collected, then looked up among its rows, then
+ * taken, and at last asked whether they have an effect beside one another. */
 #include "options.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const command_names[COMMAND_COUNT] = {
-    "", "check", "inspect", "compare", "explain", "diff", "build", "run"};
-
-int wrong_usage(const char *format, const char *word)
+int wrong_usage(const char *advice, const char *format, ...)
 {
+    va_list list;
+    va_start(list, format);
     fputs("pipec: ", stderr);
-    fprintf(stderr, format, word);
-    fputs("\n  help: `pipec --help` lists what can be typed\n", stderr);
+    vfprintf(stderr, format, list);
+    fprintf(stderr, "\n  help: %s\n", advice);
+    va_end(list);
     return USAGE;
 }
 
@@ -67,146 +74,198 @@ bool read_file(Program *p, const char *path)
     return true;
 }
 
-static bool add_define(Program *p, const char *define)
+/* ---- how an option is stored ---- */
+
+bool take_flag(Program *p, Options *o, const OptionRow *row, char *value)
 {
-    const char *equals = strchr(define, '=');
-    if (!equals || equals == define || !equals[1])
-        return false;
-    add_source(p, "-D", define, (int)strlen(define));
+    (void)p, (void)value;
+    *(bool *)((char *)o + row->offset) = true;
     return true;
 }
 
-/* ---- words of the command line ---- */
-
-static const char *const valued[] = {"--steps",     "--save",  "--losses",
-                                     "--seed",      "--delay", "--graph",
-                                     "--transport", "--trace"};
-
-static bool is_valued(const char *word)
+bool take_text(Program *p, Options *o, const OptionRow *row, char *value)
 {
-    for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
-        if (strcmp(word, valued[i]) == 0)
-            return true;
+    (void)p;
+    *(const char **)((char *)o + row->offset) = value;
+    return true;
+}
+
+bool take_plot(Program *p, Options *o, const OptionRow *row, char *value)
+{
+    size_t length = strlen(value);
+    if (length > 4 && strcmp(value + length - 4, ".svg") == 0)
+        return take_text(p, o, row, value);
+    wrong_usage("-o plot.svg", "-%c takes %s, not `%s`", row->letter,
+                row->argument, value);
     return false;
 }
 
-static void runtime_option(Options *o, char *word)
+bool take_passed(Program *p, Options *o, const OptionRow *row, char *value)
 {
-    o->runtime[o->runtime_count++] = word;
+    o->runtime[o->runtime_count++] = text_format(p->arena, "--%s", row->name);
+    if (value)
+        o->runtime[o->runtime_count++] = value;
+    return true;
 }
 
-static bool is_runtime_option(const Options *o, const char *word)
+bool take_define(Program *p, Options *o, const OptionRow *row, char *value)
 {
-    for (int i = 0; i < o->runtime_count; i++)
-        if (strcmp(o->runtime[i], word) == 0)
-            return true;
+    (void)o;
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value || !equals[1]) {
+        wrong_usage("-D stages=8", "-%c takes %s, not `%s`", row->letter,
+                    row->argument, value);
+        return false;
+    }
+    add_source(p, "-D", value, (int)strlen(value));
+    return true;
+}
+
+bool take_target(Program *p, Options *o, const OptionRow *row, char *value)
+{
+    (void)o, (void)row;
+    p->target = strcmp(value, "cuda") == 0 ? TARGET_CUDA : TARGET_CPU;
+    return true;
+}
+
+bool take_emulate(Program *p, Options *o, const OptionRow *row, char *value)
+{
+    (void)o, (void)row, (void)value;
+    return p->emulate = true;
+}
+
+bool take_milliseconds(Program *p, Options *o, const OptionRow *row,
+                       char *value)
+{
+    (void)o;
+    char *end;
+    p->unit_ms = strtod(value, &end);
+    if (end != value && !*end && p->unit_ms > 0 && p->unit_ms <= 1e6)
+        return true;
+    wrong_usage("--unit-ms 2.5",
+                "--%s takes milliseconds, more than 0 and at most 1e6, not "
+                "`%s`",
+                row->name, value);
     return false;
 }
 
-/* --emulate, --unit-ms and --measured, as below; -1: none of them. */
-static int take_time_option(Program *p, Options *o, char **words)
+/* ---- words ---- */
+
+enum { FIRST_CODE = 256 };  // of getopt_long: behind all letters
+
+typedef struct Typed {     // an option as it was typed
+    const OptionRow *row;  // the first of its name, then the command's
+    char *value;
+} Typed;
+
+typedef struct Reader {
+    Program *p;
+    Options *o;
+    Typed *given;
+    int given_count;
+    char letters[64];      // of getopt_long
+    struct option *longs;  // the same
+    const char **names;    // "--steps", "-o", each once
+    int name_count;
+} Reader;
+
+static const OptionRow *row_of_code(int code)
 {
-    if (strcmp(words[0], "--emulate") == 0)
-        return p->emulate = true;
-    bool unit = strcmp(words[0], "--unit-ms") == 0;
-    if (!unit && strcmp(words[0], "--measured") != 0)
-        return -1;
-    char *end = words[1];
-    if (unit && words[1])
-        p->unit_ms = strtod(words[1], &end);
-    if (!words[1] || (unit && (end == words[1] || *end ||
-                               !(p->unit_ms > 0 && p->unit_ms <= 1e6)))) {
-        wrong_usage(unit ? "`%s` takes milliseconds, more than 0 and at most "
-                           "1e6"
-                         : "`%s` needs a value",
-                    words[0]);
-        return 0;
-    }
-    if (!unit)
-        o->measured = words[1];
-    return 2;
+    if (code >= FIRST_CODE)
+        return &option_rows[code - FIRST_CODE];
+    for (int i = 0; i < option_row_count; i++)
+        if (option_rows[i].letter == code)
+            return &option_rows[i];
+    return NULL;
 }
 
-/* Lists of `compare`; --schedule also of `diff`. */
-static const char **list_option(Options *o, const char *word)
+/* The row of an option for a command; NULL: the command does not take it. */
+static const OptionRow *row_of_command(const OptionRow *row, Command command)
 {
-    return strcmp(word, "--schedule") == 0       ? &o->compare.schedules
-           : strcmp(word, "--stages") == 0       ? &o->compare.stages
-           : strcmp(word, "--virtual") == 0      ? &o->compare.virtuals
-           : strcmp(word, "--microbatches") == 0 ? &o->compare.microbatches
-                                                 : NULL;
+    for (int i = 0; i < option_row_count; i++)
+        if (same_option(&option_rows[i], row) &&
+            option_rows[i].commands & FOR(command))
+            return &option_rows[i];
+    return NULL;
 }
 
-/* One word, with its value at words[1]; returns how many were used, 0 for an
- * error that was reported. */
-static int take_option(Program *p, Options *o, char **words)
+static bool is_first(int row)
 {
-    const char *word = words[0];
-    int used = take_time_option(p, o, words);
-    if (used >= 0)
-        return used;
-    if (strncmp(word, "-D", 2) == 0) {
-        const char *define = word[2] ? word + 2 : words[1];
-        if (define && add_define(p, define))
-            return word[2] ? 1 : 2;
-        wrong_usage("-D takes NAME=VALUE, not `%s`", define ? define : "");
-        return 0;
-    }
-    if (strcmp(word, "-o") == 0 || is_valued(word) || list_option(o, word)) {
-        if (!words[1]) {
-            wrong_usage("`%s` needs a value", word);
-            return 0;
-        }
-        if (word[1] == 'o') {
-            o->output = words[1];
-        } else if (list_option(o, word)) {
-            *list_option(o, word) = words[1];
-        } else {
-            runtime_option(o, words[0]);
-            runtime_option(o, words[1]);
-        }
-        return 2;
-    }
-    if (strncmp(word, "--target", 8) == 0) {
-        const char *target = word[8] == '=' ? word + 9 : words[1];
-        bool cuda = target && strcmp(target, "cuda") == 0;
-        if (!cuda && (!target || strcmp(target, "cpu") != 0)) {
-            wrong_usage("--target is `cpu` or `cuda`, not `%s`",
-                        target ? target : "");
-            return 0;
-        }
-        p->target = cuda ? TARGET_CUDA : TARGET_CPU;
-        return word[8] == '=' ? 1 : 2;
-    }
-    if (strcmp(word, "--quiet") == 0)
-        runtime_option(o, words[0]);
-    else if (strcmp(word, "--all") == 0)
-        o->all = true;
-    else if (strcmp(word, "--arrows") == 0)
-        o->arrows = true;
-    else if (strcmp(word, "--comms") == 0)
-        o->comms = true;
-    else if (strcmp(word, "--ops") == 0)
-        o->ops = true;
-    else if (strcmp(word, "--csv") == 0)
-        o->compare.csv = true;
-    else if (strcmp(word, "--json") == 0)
-        o->compare.json = true;
-    else if (strncmp(word, "--dump=", 7) == 0)
-        o->dump = word + 7;
-    else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        o->help = true;
-    else {
-        wrong_usage("there is no option `%s`", word);
-        return 0;
-    }
-    return 1;
+    for (int i = 0; i < row; i++)
+        if (same_option(&option_rows[i], &option_rows[row]))
+            return false;
+    return true;
 }
 
-static bool take_word(Options *o, const char *word)
+/* "-" keeps the words in their order, ":" tells a missing value apart. */
+static void prepare(Reader *r, int argc)
 {
+    Arena *arena = r->p->arena;
+    size_t rows = (size_t)option_row_count;
+    r->given = arena_take(arena, sizeof *r->given * (size_t)(argc + 1));
+    r->longs = arena_take(arena, sizeof *r->longs * (rows + 1));
+    r->names = arena_take(arena, sizeof *r->names * rows);
+    char *letter = stpcpy(r->letters, "-:");
+    struct option *next = r->longs;
+    for (int i = 0; i < option_row_count; i++) {
+        const OptionRow *row = &option_rows[i];
+        if (!is_first(i))
+            continue;
+        r->names[r->name_count++] = option_text(arena, row);
+        if (row->letter)
+            *letter++ = row->letter;
+        if (row->letter && row->argument)
+            *letter++ = ':';
+        if (row->name)
+            *next++ = (struct option){row->name, row->argument != NULL, NULL,
+                                      FIRST_CODE + i};
+    }
+}
+
+/* One of the command's own, or else of any; or NULL. */
+static const char *near_option(const Reader *r, const char *name)
+{
+    const char **own = arena_take(r->p->arena,
+                                  sizeof *own * (size_t)r->name_count);
+    int count = 0;
+    for (int i = 0; i < option_row_count; i++)
+        if (is_first(i) && row_of_command(&option_rows[i], r->o->command))
+            own[count++] = option_text(r->p->arena, &option_rows[i]);
+    const char *near = nearest(name, own, count);
+    return near ? near : nearest(name, r->names, r->name_count);
+}
+
+/* What is meant by a word that getopt_long does not take: a beginning of
+ * several options, a value behind an option that has none, or something else. */
+static int unknown_option(const Reader *r, const char *word)
+{
+    size_t length = strcspn(word, "=");
+    const char *name = text_copy(r->p->arena, word, length), *begun = "";
+    int count = 0;
+    for (int i = 0; i < r->name_count && length > 2; i++)
+        if (strncmp(r->names[i], name, length) == 0)
+            begun = text_format(r->p->arena, "%s%s`%s`", begun,
+                                count++ ? ", " : "", r->names[i]);
+    if (count == 1)
+        return wrong_usage(text_format(r->p->arena, "type it alone: %s", begun),
+                           "`%s` takes no value", name);
+    if (count > 1)
+        return wrong_usage(text_format(r->p->arena, "did you mean %s", begun),
+                           "`%s` is the beginning of %d options", name, count);
+    const char *near = near_option(r, name);
+    return wrong_usage(near
+                           ? text_format(r->p->arena, "did you mean `%s`", near)
+                           : "`pipec --help options` lists the options",
+                       "there is no option `%s`", name);
+}
+
+static bool take_word(Reader *r, const char *word)
+{
+    Options *o = r->o;
+    const char *names[COMMAND_COUNT];
     for (int i = COMMAND_CHECK; i < COMMAND_COUNT; i++) {
-        if (o->command == COMMAND_NONE && strcmp(word, command_names[i]) == 0) {
+        names[i - 1] = command_rows[i].name;
+        if (o->command == COMMAND_NONE && strcmp(word, names[i - 1]) == 0) {
             o->command = (Command)i;
             return true;
         }
@@ -215,114 +274,233 @@ static bool take_word(Options *o, const char *word)
         o->topic = word;
         return true;
     }
+    const CommandRow *row = &command_rows[o->command];
     if (o->command == COMMAND_NONE) {
-        wrong_usage("there is no command `%s`", word);
+        const char *near = nearest(word, names, COMMAND_COUNT - 1);
+        wrong_usage(near ? text_format(r->p->arena, "did you mean `%s`", near)
+                         : "`pipec --help` lists the commands",
+                    "there is no command `%s`", word);
         return false;
     }
-    bool two = o->command == COMMAND_EXPLAIN || o->command == COMMAND_DIFF;
-    if (o->file && two && !o->second) {
+    if (o->file && row->words[1] && !o->second) {
         o->second = word;
         return true;
     }
     if (o->file) {
-        wrong_usage("one file at a time, not also `%s`", word);
+        wrong_usage(
+            text_format(r->p->arena, "pipec %s %s", row->name, row->usage[0]),
+            "one file at a time, not also `%s`", word);
         return false;
     }
     o->file = word;
     return true;
 }
 
-/* Of inspect --ops, compare, explain and diff. */
-static const char *study_complaint(const Options *o)
+/* Is the word one of those of an argument such as "cpu|cuda". */
+static bool is_choice(const char *argument, const char *word)
 {
-    const CompareOptions *c = &o->compare;
-    if (o->ops && o->command != COMMAND_INSPECT)
-        return "--ops belongs to `pipec inspect`, not to `%s`";
-    if ((c->stages || c->virtuals || c->microbatches || c->csv || c->json) &&
-        o->command != COMMAND_COMPARE)
-        return "--stages, --virtual, --microbatches, --csv and --json belong "
-               "to `pipec compare`, not to `%s`";
-    if (c->schedules && o->command != COMMAND_COMPARE &&
-        o->command != COMMAND_DIFF && o->command != COMMAND_INSPECT)
-        return "--schedule belongs to compare, diff and inspect, not to `%s`; "
-               "-D schedule=NAME sets one";
-    if (c->csv && c->json)
-        return "`%s` writes --csv or --json, not both";
-    if (o->command == COMMAND_EXPLAIN && !o->second)
-        return "`%s` needs a place: r2@14, or an action such as 2F3";
-    if (o->command == COMMAND_DIFF && !o->second == !c->schedules)
-        return "`%s` needs a second file, or --schedule A,B";
-    return NULL;
+    size_t length = strlen(word);
+    for (const char *at = argument; *at; at += strspn(at, "|")) {
+        size_t own = strcspn(at, "|");
+        if (own == length && strncmp(at, word, own) == 0)
+            return true;
+        at += own;
+    }
+    return false;
 }
 
-static const char *complaint(const Options *o)
+static bool has_choices(const char *argument)
 {
+    return argument &&
+           strspn(argument, "abcdefghijklmnopqrstuvwxyz0123456789|") ==
+               strlen(argument);
+}
+
+/* The value of a letter may be joined to it by a sign: -o=x. */
+static bool give(Reader *r, int code, char *value, const char *word)
+{
+    const OptionRow *row = row_of_code(code);
+    if (value && code < FIRST_CODE && value == word + 2 && *value == '=')
+        value++;
+    if (has_choices(row->argument) && !is_choice(row->argument, value)) {
+        wrong_usage(text_format(r->p->arena, "%s %s",
+                                option_text(r->p->arena, row), row->argument),
+                    "%s cannot be `%s`", option_text(r->p->arena, row), value);
+        return false;
+    }
+    r->o->help |= row->name && strcmp(row->name, "help") == 0;
+    r->given[r->given_count++] = (Typed){row, value};
+    return true;
+}
+
+/* 0, or the exit status. */
+static int read_words(Reader *r, int argc, char **argv)
+{
+    int code;
+    optind = 1;
+    opterr = 0;
+    for (;;) {
+        char *word = optind < argc ? argv[optind] : NULL;
+        code = getopt_long(argc, argv, r->letters, r->longs, NULL);
+        if (code < 0)
+            break;
+        if (code == '?')
+            return unknown_option(r, word);
+        if (code == ':')
+            return wrong_usage(text_format(r->p->arena, "%s %s", word,
+                                           row_of_code(optopt)->argument),
+                               "`%s` needs a value", word);
+        if (code == 1 ? !take_word(r, optarg) : !give(r, code, optarg, word))
+            return USAGE;
+    }
+    for (; optind < argc; optind++)
+        if (!take_word(r, argv[optind]))
+            return USAGE;
+    return 0;
+}
+
+/* ---- what belongs together ---- */
+
+/* Does a value agree with one of "lower|emit" or "FILE.svg|FILE.txt". */
+static bool agrees(const char *values, const char *value)
+{
+    enum { FILE_LENGTH = 4 };
+    if (strncmp(values, "FILE.", FILE_LENGTH + 1) != 0)
+        return is_choice(values, value);
+    for (const char *at = values; *at; at += strspn(at, "|")) {
+        size_t own = strcspn(at, "|") - FILE_LENGTH, length = strlen(value);
+        if (length > own &&
+            strncmp(value + length - own, at + FILE_LENGTH, own) == 0)
+            return true;
+        at += FILE_LENGTH + own;
+    }
+    return false;
+}
+
+/* See Exclusion in options.h. */
+static bool holds(const Reader *r, const char *condition)
+{
+    size_t length = strcspn(condition, " ");
+    bool found = false;
+    for (int i = 0; i < r->given_count; i++) {
+        const Typed *given = &r->given[i];
+        const char *name = option_text(r->p->arena, given->row);
+        if (strlen(name) == length && strncmp(name, condition, length) == 0)
+            found = !condition[length] ||
+                    agrees(condition + length + 1, given->value);
+    }
+    return found;
+}
+
+/* Which commands take it: "`pipec build`, `pipec run`". */
+static const char *owners(const Reader *r, const OptionRow *row)
+{
+    const char *text = "";
+    for (int c = COMMAND_CHECK; c < COMMAND_COUNT; c++)
+        if (row_of_command(row, (Command)c))
+            text = text_format(r->p->arena, "%s%s`pipec %s`", text,
+                               *text ? ", " : "", command_rows[c].name);
+    return text;
+}
+
+static int misplaced(const Reader *r, const OptionRow *row)
+{
+    Arena *arena = r->p->arena;
+    const char *command = command_rows[r->o->command].name, *instead = NULL;
+    for (int i = 0; i < option_row_count && !instead; i++)
+        if (same_option(&option_rows[i], row))
+            instead = option_rows[i].instead;
+    return wrong_usage(
+        instead ? instead
+                : text_format(arena, "`pipec %s --help` lists its options",
+                              command),
+        "`%s` belongs to %s, not to `pipec %s`", option_text(arena, row),
+        owners(r, row), command);
+}
+
+/* Has the option an effect beside the others. 0, or USAGE. */
+static int complain(const Reader *r, const OptionRow *row)
+{
+    Arena *arena = r->p->arena;
+    const char *name = option_text(arena, row),
+               *command = command_rows[r->o->command].name;
+    if (row->needs && !holds(r, row->needs))
+        return wrong_usage(row->instead
+                               ? row->instead
+                               : text_format(arena, "add %s", row->needs),
+                           "`%s %s` needs `%s`", command, name, row->needs);
+    for (int i = 0; i < 3 && row->without[i].option; i++)
+        if (holds(r, row->without[i].option))
+            return wrong_usage(text_format(arena, "leave one of the two out"),
+                               "`%s %s` does not go with `%s`: %s", command,
+                               name, row->without[i].option,
+                               row->without[i].why);
+    return 0;
+}
+
+static int check_words(const Reader *r)
+{
+    const Options *o = r->o;
+    const CommandRow *row = &command_rows[o->command];
+    const char *usage = text_format(r->p->arena, "pipec %s %s", row->name,
+                                    row->usage[0]);
+    if (o->command == COMMAND_NONE)
+        return wrong_usage("`pipec --help` lists the commands",
+                           "a command is missing");
     if (!o->file)
-        return o->command ? "`%s` needs a .pipe file"
-                          : "a command is missing; `pipec --help` lists them";
-    bool drawn = o->command == COMMAND_EXPLAIN || o->command == COMMAND_DIFF;
-    if (study_complaint(o))
-        return study_complaint(o);
-    if (o->arrows + o->comms + (o->all && !drawn) &&
-        o->command != COMMAND_INSPECT)
-        return "--all, --arrows and --comms belong to `pipec inspect`, not to "
-               "`%s`";
-    if (o->output && (o->command == COMMAND_CHECK || drawn))
-        return "`%s` writes no files: -o has no meaning";
-    if (o->measured && o->command != COMMAND_INSPECT)
-        return "--measured belongs to `pipec inspect`, not to `%s`";
-    return NULL;
+        return wrong_usage(usage, "`%s` needs %s", row->name, row->words[0]);
+    if (o->command == COMMAND_DIFF ? !o->second == !o->compare.schedules
+                                   : row->words[1] && !o->second)
+        return wrong_usage(usage, "`%s` needs %s", row->name, row->words[1]);
+    return 0;
 }
 
-/* What does not go together with --emulate and --trace. */
-static const char *time_complaint(const Program *p, const Options *o)
+static int place_options(Reader *r)
 {
-    bool traces = is_runtime_option(o, "--trace"),
-         makes = o->command == COMMAND_BUILD || o->command == COMMAND_RUN;
-    if (p->emulate && !makes && !o->dump)
-        return "--emulate belongs to `pipec build` and `pipec run`, not to "
-               "`%s`";
-    if (p->unit_ms > 0 && !p->emulate)
-        return "`%s` takes --unit-ms together with --emulate";
-    if (p->target == TARGET_CUDA && (p->emulate || traces))
-        return "`%s` --target cuda has neither --emulate nor --trace: they "
-               "are of the cpu";
-    return p->emulate && is_runtime_option(o, "--save")
-               ? "`%s` --emulate has no parameters to save"
-               : NULL;
+    for (int i = 0; i < r->given_count; i++) {
+        const OptionRow *first = r->given[i].row,
+                        *own = row_of_command(first, r->o->command);
+        if (!own && !r->o->help)
+            return r->o->command ? misplaced(r, first) : check_words(r);
+        r->given[i].row = own ? own : first;
+        if (!r->given[i].row->take(r->p, r->o, r->given[i].row,
+                                   r->given[i].value))
+            return USAGE;
+    }
+    return 0;
+}
+
+/* The file's text comes first, whenever it is read. */
+static bool read_sources(Program *p, const char *path)
+{
+    Source *defines = p->sources;
+    int define_count = p->source_count;
+    p->sources = NULL;
+    p->source_count = 0;
+    if (!read_file(p, path))
+        return false;
+    for (int i = 0; i < define_count; i++)
+        add_source(p, defines[i].name, defines[i].text, defines[i].length);
+    return true;
 }
 
 int read_command_line(Program *p, Options *o, int argc, char **argv)
 {
-    o->runtime = arena_take(p->arena, sizeof(char *) * (size_t)(argc + 1));
-    add_source(p, "", "", 0);  // the file comes first; its place is kept
-    for (int i = 1; i < argc;) {
-        if (strcmp(argv[i], "--version") == 0) {
-            o->version = true;
-            return -1;
-        }
-        int used = argv[i][0] == '-' ? take_option(p, o, argv + i)
-                                     : take_word(o, argv[i]);
-        if (used == 0)
-            return USAGE;
-        i += used;
-    }
+    Reader *r = arena_take(p->arena, sizeof *r);
+    r->p = p;
+    r->o = o;
+    o->runtime = arena_take(p->arena, sizeof(char *) * (size_t)(2 * argc + 1));
+    prepare(r, argc);
+    int status = read_words(r, argc, argv);
+    if (status == 0)
+        status = place_options(r);
     o->help |= argc == 1;
-    if (o->help)
-        return -1;
-    if (complaint(o))
-        return wrong_usage(complaint(o), command_names[o->command]);
-    if (time_complaint(p, o))
-        return wrong_usage(time_complaint(p, o), command_names[o->command]);
-    if (o->runtime_count && o->command != COMMAND_RUN)
-        return wrong_usage("`%s` belongs to `pipec run`", o->runtime[0]);
-    Source *defines = p->sources + 1;
-    int define_count = p->source_count - 1;
-    p->sources = NULL;
-    p->source_count = 0;
-    if (!read_file(p, o->file))
-        return 1;
-    for (int i = 0; i < define_count; i++)
-        add_source(p, defines[i].name, defines[i].text, defines[i].length);
-    return -1;
+    if (status || o->help || o->version)
+        return status ? status : -1;
+    status = check_words(r);
+    for (int i = 0; i < r->given_count && status == 0; i++)
+        status = complain(r, r->given[i].row);
+    if (status)
+        return status;
+    return read_sources(p, o->file) ? -1 : 1;
 }

@@ -34,11 +34,34 @@ void unknown_number(Program *p, const Tree *at, const char *const *own,
 /* Reports a name like 10xs. */
 bool is_wrong_number(Program *p, const Tree *at);
 
+/* ---- settings: one row each, in check_settings.c ---- */
+
+typedef struct SettingRow SettingRow;
+struct SettingRow {
+    const char *block, *key;
+    const char *example;  // a line of the block that is accepted as it stands
+    const char *what;     // it is, for `pipec --help settings`
+    /* Returns the first value that is not its own. */
+    const Tree *(*set)(Program *p, const SettingRow *row, Span at,
+                       const Tree *value);
+    size_t field;  // in Settings: a Number, or a Given
+    bool whole;    // the number has no fraction
+    bool time;     // the number needs a unit of time
+    double least, most, fallback;
+    int (*values)(const Tree *value);  // how many it takes; NULL: one
+};
+
+#define TIMES_OF(kind) (offsetof(Settings, given) + (kind) * sizeof(Given))
+extern const SettingRow setting_rows[];
+extern const int setting_count;
+extern const char *const optimizer_usage[];                  // [OptimizerKind]
+const SettingRow *find_setting(const char *block, const char *key);  // block NULL: any
+bool is_number_setting(const SettingRow *row);               // one number, with a default
+
 /* ---- check_cluster.c ---- */
 
-int find_given(const char *name);      // of a setting with one number, or a list; -1
-const char *given_example(int which);  // how such a setting is written
-void set_given(Program *p, int which, Span at, const Tree *value);
+const Tree *set_given(Program *p, const SettingRow *row, Span at,
+                      const Tree *value);  // a number, or a list of them
 void set_machine(Program *p, const Tree *name);  // cluster h100 { }
 void check_cluster(Program *p);
 
@@ -51,6 +74,10 @@ void check_schedules(Program *p);  // after the lets, before the settings
 /* A schedule without `order`, and without a formula. */
 Schedule *written_schedule(Program *p, const char *name, const char *summary);
 const Schedule *schedule_from(Program *p, const char *path);  // of a file
+
+/* ---- check_settings.c ---- */
+
+const char *nearest_schedule(Program *p, const char *name);  // or NULL
 
 /* ---- layout.c ---- */
 

@@ -13,88 +13,57 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef struct GivenKey {
-    const char *key;
-    size_t field;  // offset of a Given in Settings
-    bool time;     // needs a unit of time; one for each chunk, else for each rank
-    double least, most;
-    const char *example;
-} GivenKey;
-
-#define GIVEN(kind) offsetof(Settings, given) + (kind) * sizeof(Given)
-static const GivenKey keys[] = {
-    {"forward", GIVEN(ACT_F), true, 0, 1e6, "forward [18ms 17ms]"},
-    {"backward", GIVEN(ACT_B), true, 0, 1e6, "backward 40ms"},
-    {"input_gradient", GIVEN(ACT_I), true, 0, 1e6,
-     "input_gradient 18ms  weight_gradient 22ms"},
-    {"weight_gradient", GIVEN(ACT_W), true, 0, 1e6,
-     "input_gradient 18ms  weight_gradient 22ms"},
-    {"flops", offsetof(Settings, flops), false, 1, 1e30, "flops 312T"},
-    {"memory", offsetof(Settings, memory), false, 1, 1e30, "memory 80G"},
-};
-enum { KEYS = sizeof keys / sizeof *keys };
-
-static Given *field_of(Settings *set, const GivenKey *key)
+static Given *field_of(Settings *set, const SettingRow *row)
 {
-    return (Given *)((char *)set + key->field);
+    return (Given *)((char *)set + row->field);
 }
 
-static void add_value(Program *p, const GivenKey *key, const Tree *value)
+static void add_value(Program *p, const SettingRow *row, const Tree *value)
 {
-    Given *given = field_of(&p->set, key);
+    Given *given = field_of(&p->set, row);
     double number = 0;
     if (!constant(p, value, &number))
         return;
     bool time = is_time(p, value, 0);
-    if (key->time && !time) {
+    if (row->time && !time) {
         error_at(p, value->at, "a time needs a unit");
         help(p, "18.5ms; units of time are s, ms, us and ns");
-    } else if (key->time && (number < 0 || number > key->most)) {
-        error_at(p, value->at, "a time must be from 0 to 1e6 s, not %s s",
+    } else if (row->time && (number < row->least || number > row->most)) {
+        error_at(p, value->at, "a time must be from %s to %s s, not %s s",
+                 number_text(p, row->least), number_text(p, row->most),
                  number_text(p, number));
-    } else if (time && !key->time) {
-        error_at(p, value->at, "`%s` is not a time", key->key);
+    } else if (time && !row->time) {
+        error_at(p, value->at, "`%s` is not a time", row->key);
         help(p, "write it without a unit of time");
-    } else if (number < key->least || number > key->most) {
+    } else if (number < row->least || number > row->most) {
         error_at(p, value->at, "`%s` is %s, but must be from %s to %s",
-                 key->key, number_text(p, number), number_text(p, key->least),
-                 number_text(p, key->most));
+                 row->key, number_text(p, number), number_text(p, row->least),
+                 number_text(p, row->most));
     }
     given->value = array_grow(p->arena, given->value, given->count,
                               sizeof *given->value);
     given->value[given->count++] = number;
 }
 
-int find_given(const char *name)
+const Tree *set_given(Program *p, const SettingRow *row, Span at,
+                      const Tree *value)
 {
-    for (int i = 0; i < KEYS; i++)
-        if (strcmp(keys[i].key, name) == 0)
-            return i;
-    return -1;
-}
-
-const char *given_example(int which)
-{
-    return keys[which].example;
-}
-
-void set_given(Program *p, int which, Span at, const Tree *value)
-{
-    const GivenKey *key = &keys[which];
-    Given *given = field_of(&p->set, key);
+    Given *given = field_of(&p->set, row);
     *given = (Given){.at = at};
     if (value->kind != TREE_LIST) {
-        add_value(p, key, value);
-        return;
+        add_value(p, row, value);
+        return value->next;
     }
     if (!value->child) {
         error_at(p, value->at, "an empty list");
-        help(p, "one number for every %s, or one for each: %s",
-             key->time ? "chunk" : "rank", key->example);
+        help(p, "one number for every %s, or one for each: %s %s",
+             row->time ? "chunk" : "rank", row->key,
+             row->time ? "[18ms 17ms]" : "[80G 48G]");
     }
-    for (const Tree *number = value->child;
-         number && p->errors <= MAX_ERRORS; number = number->next)
-        add_value(p, key, number);
+    for (const Tree *number = value->child; number && p->errors <= MAX_ERRORS;
+         number = number->next)
+        add_value(p, row, number);
+    return value->next;
 }
 
 /* ---- machines with a name ---- */
@@ -118,8 +87,8 @@ static const struct {
     const char *name;
     double flops, memory, node_link, link;
 } machines[] = {
-    {"v100", 125e12, 32e9, 150e9, 6.25e9},  {"a100", 312e12, 80e9, 300e9, 25e9},
-    {"h100", 989e12, 80e9, 450e9, 50e9},    {"h200", 989e12, 141e9, 450e9, 50e9},
+    {"v100", 125e12, 32e9, 150e9, 6.25e9}, {"a100", 312e12, 80e9, 300e9, 25e9},
+    {"h100", 989e12, 80e9, 450e9, 50e9},   {"h200", 989e12, 141e9, 450e9, 50e9},
     {"b200", 2250e12, 180e9, 900e9, 50e9},
 };
 enum { MACHINES = sizeof machines / sizeof *machines };
@@ -175,17 +144,38 @@ void set_machine(Program *p, const Tree *name)
 
 /* ---- what belongs together ---- */
 
+static const char *key_of(ActionKind kind)
+{
+    for (int i = 0; i < setting_count; i++)
+        if (setting_rows[i].set == set_given &&
+            setting_rows[i].field == TIMES_OF(kind))
+            return setting_rows[i].key;
+    return "";
+}
+
+static void help_with_all(Program *p)
+{
+    help(p, "cluster { forward 18ms  backward 40ms }, or forward, "
+            "input_gradient and weight_gradient");
+}
+
 /* One part of a backward alone says nothing of the other. */
 static bool parts_come_together(Program *p)
 {
-    const Given *input = &p->set.given[ACT_I], *weight = &p->set.given[ACT_W];
-    if (!input->count == !weight->count)
+    const Given *given = p->set.given;
+    if (!given[ACT_I].count == !given[ACT_W].count)
         return true;
-    error_at(p, input->count ? input->at : weight->at,
-             "`%s` needs `%s` beside it",
-             input->count ? "input_gradient" : "weight_gradient",
-             input->count ? "weight_gradient" : "input_gradient");
-    help(p, "leave it out: a `backward` is shared out by operations");
+    ActionKind there = given[ACT_I].count ? ACT_I : ACT_W,
+               other = there == ACT_I ? ACT_W : ACT_I;
+    error_at(p, given[there].at, "`%s` needs `%s` beside it", key_of(there),
+             key_of(other));
+    if (!given[ACT_F].count)
+        help_with_all(p);
+    else if (given[ACT_B].count)
+        help(p, "leave it out: a `backward` is shared out by operations");
+    else
+        help(p, "add `%s 22ms`, or write `backward 40ms` for both parts",
+             key_of(other));
     return false;
 }
 
@@ -208,12 +198,13 @@ static bool unit_alone(Program *p)
     const Settings *set = &p->set;
     if (!set->preset || strcmp(set->preset, unit_name) != 0)
         return true;
-    for (int i = 0; i < KEYS; i++) {
-        const Given *given = field_of(&p->set, &keys[i]);
-        if (!given->count || given == &set->memory)
+    for (int i = 0; i < setting_count; i++) {
+        const SettingRow *row = &setting_rows[i];
+        const Given *given = field_of(&p->set, row);
+        if (row->set != set_given || !given->count || given == &set->memory)
             continue;
         error_at(p, given->at, "`%s` is not a setting of `cluster unit`",
-                 keys[i].key);
+                 row->key);
         help(p, "leave `unit` out, or leave this out");
         return false;
     }
@@ -227,30 +218,32 @@ void check_cluster(Program *p)
     if (p->errors || !unit_alone(p) || !parts_come_together(p) ||
         !takes_time(p))
         return;
-    for (int i = 0; i < KEYS; i++) {
-        const Given *one = field_of(&p->set, &keys[i]);
-        if (!keys[i].time || !one->count || (given[ACT_F].count && back))
+    for (int i = 0; i < 4; i++) {
+        const Given *one = &given[i];
+        if (!one->count || (given[ACT_F].count && back))
             continue;
-        error_at(p, one->at, "`%s` needs %s beside it", keys[i].key,
-                 one == &given[ACT_F]
+        error_at(p, one->at, "`%s` needs %s beside it", key_of((ActionKind)i),
+                 i == ACT_F
                      ? "`backward`, or `input_gradient` and `weight_gradient`,"
-                     : "`forward`, and all of a backward");
-        help(p, "cluster { forward 18ms  backward 40ms }, or forward, "
-                "input_gradient and weight_gradient");
+                     : "`forward` and all of a backward");
+        help_with_all(p);
         return;
     }
 }
 
 bool given_fit(Program *p)
 {
-    for (int i = 0; i < KEYS; i++) {
-        const Given *given = field_of(&p->set, &keys[i]);
-        int count = keys[i].time ? p->copy_chunks : p->ranks;
+    for (int i = 0; i < setting_count; i++) {
+        const SettingRow *row = &setting_rows[i];
+        const Given *given = field_of(&p->set, row);
+        if (row->set != set_given)
+            continue;
+        int count = row->time ? p->copy_chunks : p->ranks;
         if (given->count <= 1 || given->count == count)
             continue;
-        const char *what = keys[i].time ? "chunk" : "rank";
+        const char *what = row->time ? "chunk" : "rank";
         error_at(p, given->at, "%d %s for %d %ss", given->count,
-                 keys[i].time ? "times" : "numbers", count, what);
+                 row->time ? "times" : "numbers", count, what);
         note_at(p, p->set.stages.at, "%g stages, from here",
                 p->set.stages.value);
         help(p, "one for each %s, in order, or one for all", what);

@@ -6,7 +6,8 @@
  *
  * A line is a key and its values; a block may hold several keys on one line.
  * What came by -D is put in first, so a key of the file that is already there
- * is skipped. */
+ * is skipped. A setting is one row of setting_rows: help, errors, and the test
+ * that the documents name it come from there. */
 #include "check.h"
 
 #include <math.h>
@@ -52,66 +53,37 @@ static bool add_let(Program *p, const Tree *written)
 
 /* ---- numbers in blocks ---- */
 
-typedef struct NumberKey {
-    const char *block, *key;
-    size_t field;  // offset in Settings
-    bool whole;
-    char unit;  // 's': needs a unit of time
-    double least, most, fallback;
-} NumberKey;
-
-static const NumberKey number_keys[] = {
-    {"pipeline", "stages", offsetof(Settings, stages), true, 0, 1, 1024, 1},
-    {"pipeline", "virtual", offsetof(Settings, virtuals), true, 0, 1, 256, 1},
-    {"pipeline", "microbatches", offsetof(Settings, microbatches), true, 0, 1,
-     16384, 1},
-    {"pipeline", "rows", offsetof(Settings, rows), true, 0, 1, 1 << 20, 1},
-    {"train", "steps", offsetof(Settings, steps), true, 0, 0, 1e9, 100},
-    {"train", "clip", offsetof(Settings, clip), false, 0, 0, 1e9, 0},
-    {"train", "warmup", offsetof(Settings, warmup), true, 0, 0, 1e9, 0},
-    {"train", "cosine", offsetof(Settings, cosine), false, 0, 0, 1, 1},
-    {"train", "seed", offsetof(Settings, seed), true, 0, 0, 9007199254740992.0,
-     1},
-    {"cluster", "link", offsetof(Settings, link), false, 0, 1, 1e30, 0},
-    {"cluster", "latency", offsetof(Settings, latency), false, 's', 0, 1e6, 0},
-    {"cluster", "node", offsetof(Settings, node), true, 0, 1, 1024, 0},
-    {"cluster", "node_link", offsetof(Settings, node_link), false, 0, 1, 1e30,
-     0},
-    {"cluster", "node_latency", offsetof(Settings, node_latency), false, 's', 0,
-     1e6, 0},
-};
-enum { NUMBER_KEYS = sizeof number_keys / sizeof *number_keys };
-
-static Number *field_of(Settings *set, const NumberKey *key)
+static Number *field_of(Settings *set, const SettingRow *row)
 {
-    return (Number *)((char *)set + key->field);
+    return (Number *)((char *)set + row->field);
 }
 
-static void set_number(Program *p, const NumberKey *key, Span at,
-                       const Tree *value)
+static const Tree *set_number(Program *p, const SettingRow *row, Span at,
+                              const Tree *value)
 {
-    Number *field = field_of(&p->set, key);
+    Number *field = field_of(&p->set, row);
     double number;
     field->at = at;
     if (!constant(p, value, &number))
-        return;
-    const char *name = text_format(p->arena, "`%s`", key->key);
-    if (key->whole &&
-        !in_range(p, value, name, number, (long)key->least, (long)key->most))
-        return;
+        return value->next;
+    const char *name = text_format(p->arena, "`%s`", row->key);
+    if (row->whole &&
+        !in_range(p, value, name, number, (long)row->least, (long)row->most))
+        return value->next;
     bool time = is_time(p, value, 0);
-    if (time != (key->unit == 's')) {
+    if (time != row->time) {
         error_at(p, value->at,
-                 time ? "`%s` is no time" : "`%s` needs a unit of time",
-                 key->key);
-        help(p, time ? "write it without a unit of time" : "%s 10us", key->key);
-    } else if (number < key->least || number > key->most) {
+                 time ? "`%s` is not a time" : "`%s` needs a unit of time",
+                 row->key);
+        help(p, time ? "write it without a unit of time" : "%s", row->example);
+    } else if (number < row->least || number > row->most) {
         error_at(p, value->at, "`%s` is %s, but must be from %s to %s",
-                 key->key, number_text(p, number), number_text(p, key->least),
-                 number_text(p, key->most));
+                 row->key, number_text(p, number), number_text(p, row->least),
+                 number_text(p, row->most));
     } else {
         field->value = number;
     }
+    return value->next;
 }
 
 /* ---- settings that are words ---- */
@@ -164,6 +136,12 @@ static bool is_from(const Tree *value)
     return value->kind == TREE_NAME && strcmp(value->text, "from") == 0;
 }
 
+/* Values of a schedule: from "x.csv" has two. */
+static int schedule_values(const Tree *value)
+{
+    return is_from(value) && value->next ? 2 : 1;
+}
+
 /* schedule from "x.csv": returns the value behind. */
 static const Tree *set_schedule_file(Program *p, Span at, const Tree *from)
 {
@@ -187,7 +165,7 @@ static void default_options(Program *p)
         p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
 }
 
-static const char *nearest_schedule(Program *p, const char *name)
+const char *nearest_schedule(Program *p, const char *name)
 {
     int count = schedule_count + p->written_count;
     const char **names = arena_take(p->arena, sizeof *names * (size_t)count);
@@ -196,14 +174,18 @@ static const char *nearest_schedule(Program *p, const char *name)
     return nearest(name, names, count);
 }
 
-static void set_schedule(Program *p, Span at, const Tree *value)
+static const Tree *set_schedule(Program *p, const SettingRow *row, Span at,
+                                const Tree *value)
 {
+    (void)row;
+    if (is_from(value))
+        return set_schedule_file(p, at, value);
     p->set.schedule_at = at;
     if (value->kind != TREE_NAME && value->kind != TREE_CALL) {
         error_at(p, value->at, "expected the name of a schedule, not %s",
                  value->kind == TREE_NUMBER ? "a number" : kind_text(value));
         help(p, "`pipec --help schedules` lists them");
-        return;
+        return value->next;
     }
     p->set.schedule = find_schedule(p, value->text);
     if (!p->set.schedule) {
@@ -213,32 +195,35 @@ static void set_schedule(Program *p, Span at, const Tree *value)
             help(p, "did you mean `%s`", near);
         else
             help(p, "`pipec --help schedules` lists them");
-        return;
+        return value->next;
     }
     default_options(p);
     for (const Tree *argument = value->child;
          argument && p->errors <= MAX_ERRORS; argument = argument->next)
         set_schedule_option(p, argument);
+    return value->next;
 }
 
-static void set_split(Program *p, Span at, const Tree *value)
+static const Tree *set_split(Program *p, const SettingRow *row, Span at,
+                             const Tree *value)
 {
+    (void)row;
     p->set.split_at = at;
     if (value->kind == TREE_NAME && strcmp(value->text, "even") == 0)
-        return;
+        return value->next;
     if (value->kind == TREE_STRING) {
         read_layout(p, value);
-        return;
+        return value->next;
     }
     if (value->kind == TREE_NAME && strcmp(value->text, "balanced") == 0) {
         p->set.split = SPLIT_BALANCED;
-        return;
+        return value->next;
     }
     if (value->kind != TREE_LIST || !value->child) {
         error_at(p, value->at,
                  "a split is `even`, `balanced` or a list of layers per chunk");
         help(p, "split balanced");
-        return;
+        return value->next;
     }
     p->set.split = SPLIT_EXPLICIT;
     p->set.split_at = value->at;
@@ -250,15 +235,22 @@ static void set_split(Program *p, Span at, const Tree *value)
                                   sizeof *p->set.sizes);
         p->set.sizes[p->set.size_count++] = (int)layers;
     }
+    return value->next;
 }
 
 static const char *const data_words[] = {"none", "bytes", "uint16", "uint32",
                                          "numbers"};
 
-/* Returns the values it used: data bytes "file", or "file" alone from -D, which
- * keeps the format. */
-static const Tree *set_data(Program *p, Span at, const Tree *value)
+static int data_values(const Tree *value)
 {
+    return value->kind == TREE_NAME && value->next ? 2 : 1;
+}
+
+/* data bytes "file", or "file" alone from -D, which keeps the format. */
+static const Tree *set_data(Program *p, const SettingRow *row, Span at,
+                            const Tree *value)
+{
+    (void)row;
     if (value->kind == TREE_STRING) {
         p->set.data_path = value->text;
         p->set.data_at = at;
@@ -304,6 +296,12 @@ static const OptimizerKey optimizer_keys[] = {
 };
 enum { OPTIMIZER_KEYS = sizeof optimizer_keys / sizeof *optimizer_keys };
 
+const char *const optimizer_usage[] = {
+    [OPTIMIZER_SGD] = "sgd(lr = 0.1, momentum = 0.9, decay = 0)",
+    [OPTIMIZER_ADAMW] = "adamw(lr = 3e-4, decay = 0.1, beta1 = 0.9, beta2 = "
+                        "0.95, eps = 1e-8)",
+};
+
 static const OptimizerKey *find_optimizer_key(const Program *p,
                                               const char *name)
 {
@@ -336,10 +334,7 @@ static void set_optimizer_key(Program *p, const Tree *optimizer,
         error_at(p, argument->name, "`%s` has no argument `%s`",
                  optimizer->text, argument->text);
     if (!key) {
-        help(p, p->set.optimizer == OPTIMIZER_SGD
-                    ? "sgd(lr = 0.1, momentum = 0.9, decay = 0)"
-                    : "adamw(lr = 3e-4, decay = 0.1, beta1 = 0.9, beta2 = "
-                      "0.95, eps = 1e-8)");
+        help(p, "%s", optimizer_usage[p->set.optimizer]);
         return;
     }
     const Tree *before = same_argument(optimizer->child, argument);
@@ -357,8 +352,10 @@ static void set_optimizer_key(Program *p, const Tree *optimizer,
     *(double *)((char *)&p->set + key->field) = value;
 }
 
-static void set_optimizer(Program *p, const Tree *value)
+static const Tree *set_optimizer(Program *p, const SettingRow *row, Span at,
+                                 const Tree *value)
 {
+    (void)row, (void)at;
     bool named = value->kind == TREE_NAME || value->kind == TREE_CALL;
     if (named && strcmp(value->text, "sgd") == 0) {
         p->set.optimizer = OPTIMIZER_SGD;
@@ -371,15 +368,18 @@ static void set_optimizer(Program *p, const Tree *value)
         else
             error_at(p, value->at, "expected the name of an optimizer");
         help(p, "optimizer adamw(lr = 3e-4), or sgd(lr = 0.1)");
-        return;
+        return value->next;
     }
     for (const Tree *argument = value->child;
          argument && p->errors <= MAX_ERRORS; argument = argument->next)
         set_optimizer_key(p, value, argument);
+    return value->next;
 }
 
-static void set_dtype(Program *p, Span at, const Tree *value)
+static const Tree *set_dtype(Program *p, const SettingRow *row, Span at,
+                             const Tree *value)
 {
+    (void)row;
     p->set.dtype_at = at;
     bool named = value->kind == TREE_NAME;
     if (named && strcmp(value->text, "f32") == 0)
@@ -388,20 +388,23 @@ static void set_dtype(Program *p, Span at, const Tree *value)
         p->set.dtype = DTYPE_BF16;
     else
         error_at(p, value->at, "a dtype is `f32` or `bf16`");
-    if (p->set.dtype == DTYPE_F32 || p->target == TARGET_CUDA)
-        return;
-    error_at(p, value->at, "the cpu computes in f32 alone");
-    help(p, "use `dtype f32`, or compile for a GPU: --target cuda");
+    if (p->set.dtype == DTYPE_BF16 && p->target == TARGET_CPU) {
+        error_at(p, value->at, "the cpu computes in f32 alone");
+        help(p, "use `dtype f32`, or compile for a GPU: --target cuda");
+    }
+    return value->next;
 }
 
-static void set_placement(Program *p, Span at, const Tree *value)
+static const Tree *set_placement(Program *p, const SettingRow *row, Span at,
+                                 const Tree *value)
 {
+    (void)row;
     p->set.placement_at = at;
     for (int i = 0; value->kind == TREE_NAME && i < PLACEMENT_COUNT; i++) {
         if (strcmp(value->text, placement_names[i]) != 0)
             continue;
         p->set.placement = (Placement)i;
-        return;
+        return value->next;
     }
     error_at(p, value->at, "a placement is `loop`, `vee`, `wave` or `twin`");
     const char *near = value->kind == TREE_NAME
@@ -410,112 +413,21 @@ static void set_placement(Program *p, Span at, const Tree *value)
                            : NULL;
     if (near)
         help(p, "did you mean `%s`", near);
+    return value->next;
 }
 
-static void set_adapter(Program *p, const Tree *value)
+static const Tree *set_adapter(Program *p, const SettingRow *row, Span at,
+                               const Tree *value)
 {
-    p->set.adapter_shared = value->kind == TREE_NAME &&
-                            strcmp(value->text, "shared") == 0;
-    if (p->set.adapter_shared ||
-        (value->kind == TREE_NAME && strcmp(value->text, "own") == 0))
-        return;
+    (void)row, (void)at;
+    bool named = value->kind == TREE_NAME;
+    p->set.adapter_shared = named && strcmp(value->text, "shared") == 0;
+    if (p->set.adapter_shared || (named && strcmp(value->text, "own") == 0))
+        return value->next;
     error_at(p, value->at, "an adapter is `own` or `shared`");
     help(p, "shared: what the ranks of a machine send to others goes through "
             "one link");
-}
-
-/* ---- keys ---- */
-
-static const struct {
-    const char *block, *key;
-} word_keys[] = {
-    {"pipeline", "schedule"},
-    {"pipeline", "split"},
-    {"train", "data"},
-    {"train", "optimizer"},
-    {"train", "dtype"},
-    {"pipeline", "placement"},
-    {"cluster", "adapter"},
-    {"cluster", "forward"},
-    {"cluster", "backward"},
-    {"cluster", "input_gradient"},
-    {"cluster", "weight_gradient"},
-    {"cluster", "flops"},
-    {"cluster", "memory"},
-};
-enum {
-    WORD_KEYS = sizeof word_keys / sizeof *word_keys,
-    KEYS = NUMBER_KEYS + WORD_KEYS
-};
-
-static const char *key_name(int key)
-{
-    return key < NUMBER_KEYS ? number_keys[key].key
-                             : word_keys[key - NUMBER_KEYS].key;
-}
-
-static const char *key_block(int key)
-{
-    return key < NUMBER_KEYS ? number_keys[key].block
-                             : word_keys[key - NUMBER_KEYS].block;
-}
-
-/* -1: no such key. block NULL: in any block. */
-static int find_key(const char *block, const char *name)
-{
-    for (int i = 0; i < KEYS; i++)
-        if ((!block || strcmp(key_block(i), block) == 0) &&
-            strcmp(key_name(i), name) == 0)
-            return i;
-    return -1;
-}
-
-static void unknown_key(Program *p, const char *block, const char *name,
-                        Span at)
-{
-    const char **known = arena_take(
-        p->arena, sizeof *known * (size_t)(KEYS + p->let_count));
-    int count = 0, elsewhere = find_key(NULL, name);
-    for (int i = 0; i < KEYS; i++)
-        if (!block || strcmp(key_block(i), block) == 0)
-            known[count++] = key_name(i);
-    for (int i = 0; !block && i < p->let_count; i++)
-        known[count++] = p->lets[i].name;
-    if (block)
-        error_at(p, at, "`%s` is no setting of `%s`", name, block);
-    else
-        error_at(p, at, "`%s` is neither a `let` of the file nor a setting",
-                 name);
-    const char *near = nearest(name, known, count);
-    if (find_optimizer_key(p, name))
-        help(p, "it belongs to the optimizer: optimizer adamw(%s = ...)", name);
-    else if (elsewhere >= 0)
-        help(p, "it belongs into `%s { }`", key_block(elsewhere));
-    else if (near)
-        help(p, "did you mean `%s`", near);
-    else
-        help(p, "`pipec --help language` lists the settings");
-}
-
-static void needs_value(Program *p, int key, Span at)
-{
-    static const char *const examples[WORD_KEYS] = {
-        "schedule 1f1b",
-        "split even",
-        "data bytes \"corpus.txt\"",
-        "optimizer adamw(lr = 3e-4)",
-        "dtype f32",
-        "placement vee",
-        "adapter shared"};
-    error_at(p, at, "`%s` needs a value", key_name(key));
-    int given = find_given(key_name(key));
-    if (given >= 0)
-        help(p, "%s", given_example(given));
-    else if (key >= NUMBER_KEYS)
-        help(p, "%s", examples[key - NUMBER_KEYS]);
-    else
-        help(p, "%s %s", key_name(key),
-             number_keys[key].unit == 's' ? "10us" : "1");
+    return value->next;
 }
 
 static bool is_word(const Tree *value, const char *word)
@@ -523,9 +435,14 @@ static bool is_word(const Tree *value, const char *word)
     return value && value->kind == TREE_NAME && strcmp(value->text, word) == 0;
 }
 
+static int clip_values(const Tree *value)
+{
+    return is_word(value->next, "deferred") ? 2 : 1;
+}
+
 /* clip 1.0, clip 1.0 deferred: returns the value behind. A word alone at the
  * end cannot be the next key. */
-static const Tree *set_clip(Program *p, const NumberKey *key, Span at,
+static const Tree *set_clip(Program *p, const SettingRow *row, Span at,
                             const Tree *value)
 {
     const Tree *word = value->next;
@@ -534,14 +451,14 @@ static const Tree *set_clip(Program *p, const NumberKey *key, Span at,
         help(p, "clip 1.0 deferred");
         return word;
     }
-    set_number(p, key, at, value);
+    set_number(p, row, at, value);
     if (is_word(word, "deferred")) {
         p->set.deferred = true;
         p->set.deferred_at = word->at;
         return word->next;
     }
     if (!word || word->next || word->kind != TREE_NAME ||
-        find_key("train", word->text) >= 0)
+        find_setting("train", word->text))
         return word;
     error_at(p, word->at,
              "behind the limit of `clip` stands `deferred` or "
@@ -549,6 +466,123 @@ static const Tree *set_clip(Program *p, const NumberKey *key, Span at,
              word->text);
     help(p, "clip 1.0 deferred");
     return NULL;
+}
+
+/* ---- the settings ---- */
+
+// clang-format off
+#define FIELD(name) offsetof(Settings, name)
+#define WHOLE .whole = true
+
+const SettingRow setting_rows[] = {
+    {"pipeline", "stages", "stages 4", "ranks that the model is cut over",
+        set_number, FIELD(stages), WHOLE, .least = 1, .most = 1024, .fallback = 1},
+    {"pipeline", "virtual", "virtual 1", "chunks of each rank",
+        set_number, FIELD(virtuals), WHOLE, .least = 1, .most = 256, .fallback = 1},
+    {"pipeline", "microbatches", "microbatches 8", "micro-batches of a step",
+        set_number, FIELD(microbatches), WHOLE, .least = 1, .most = 16384, .fallback = 1},
+    {"pipeline", "rows", "rows 4", "samples of a micro-batch",
+        set_number, FIELD(rows), WHOLE, .least = 1, .most = 1 << 20, .fallback = 1},
+    {"pipeline", "schedule", "schedule 1f1b",
+        "a name of `pipec --help schedules`, one of the file's, or from \"order.csv\"",
+        set_schedule, .values = schedule_values},
+    {"pipeline", "split", "split even",
+        "layers of the chunks: even, balanced, [3 4 4 3], or a layout, \"Et*2|tL\"",
+        set_split, .values = NULL},
+    {"pipeline", "placement", "placement loop", "loop, vee, wave or twin: which rank has a chunk",
+        set_placement, .values = NULL},
+    {"train", "data", "data bytes \"corpus.txt\"",
+        "bytes, uint16, uint32 or numbers, and a file or a glob pattern",
+        set_data, .values = data_values},
+    {"train", "optimizer", "optimizer adamw(lr = 3e-4)", "adamw or sgd, with its numbers",
+        set_optimizer, .values = NULL},
+    {"train", "dtype", "dtype f32", "f32, or bf16 on a GPU",
+        set_dtype, .values = NULL},
+    {"train", "steps", "steps 200", "steps of training",
+        set_number, FIELD(steps), WHOLE, .most = 1e9, .fallback = 100},
+    {"train", "clip", "clip 1.0",
+        "limit of the gradients' norm, 0 for none; `deferred` behind it: known a step later",
+        set_clip, FIELD(clip), .most = 1e9, .values = clip_values},
+    {"train", "warmup", "warmup 20", "steps until the rate is whole",
+        set_number, FIELD(warmup), WHOLE, .most = 1e9},
+    {"train", "cosine", "cosine 0.1", "share of the rate that is left in the last step",
+        set_number, FIELD(cosine), .most = 1, .fallback = 1},
+    {"train", "seed", "seed 1", "of the first values and of the order of the data",
+        set_number, FIELD(seed), WHOLE, .most = 9007199254740992.0, .fallback = 1},
+    {"cluster", "flops", "flops 312T", "operations per second of a rank, or [312T 989T], of each",
+        set_given, FIELD(flops), .least = 1, .most = 1e30},
+    {"cluster", "memory", "memory 80G", "bytes of a rank, or [80G 48G], of each",
+        set_given, FIELD(memory), .least = 1, .most = 1e30},
+    {"cluster", "link", "link 25G", "bytes per second from one rank to another",
+        set_number, FIELD(link), .least = 1, .most = 1e30},
+    {"cluster", "latency", "latency 10us", "of every message",
+        set_number, FIELD(latency), .time = true, .most = 1e6},
+    {"cluster", "node", "node 8", "ranks of one machine",
+        set_number, FIELD(node), WHOLE, .least = 1, .most = 1024},
+    {"cluster", "node_link", "node_link 450G", "the link inside a machine",
+        set_number, FIELD(node_link), .least = 1, .most = 1e30},
+    {"cluster", "node_latency", "node_latency 2us", "the latency inside a machine",
+        set_number, FIELD(node_latency), .time = true, .most = 1e6},
+    {"cluster", "adapter", "adapter shared", "own or shared: how a machine's ranks reach other machines",
+        set_adapter, .values = NULL},
+    {"cluster", "forward", "forward 18ms  backward 40ms",
+        "time of a chunk's F: one for all, or [18ms 17ms], one for each",
+        set_given, TIMES_OF(ACT_F), .time = true, .most = 1e6},
+    {"cluster", "backward", "backward 40ms  forward 18ms", "the same of B",
+        set_given, TIMES_OF(ACT_B), .time = true, .most = 1e6},
+    {"cluster", "input_gradient", "input_gradient 18ms  weight_gradient 22ms  forward 18ms",
+        "the same of the part of B for the input, with the other part",
+        set_given, TIMES_OF(ACT_I), .time = true, .most = 1e6},
+    {"cluster", "weight_gradient", "weight_gradient 22ms  input_gradient 18ms  forward 18ms",
+        "the same of the part of B for the weights, with the other part",
+        set_given, TIMES_OF(ACT_W), .time = true, .most = 1e6},
+};
+// clang-format on
+enum { SETTINGS = sizeof setting_rows / sizeof *setting_rows };
+const int setting_count = SETTINGS;
+
+const SettingRow *find_setting(const char *block, const char *key)
+{
+    for (int i = 0; i < SETTINGS; i++)
+        if ((!block || strcmp(setting_rows[i].block, block) == 0) &&
+            strcmp(setting_rows[i].key, key) == 0)
+            return &setting_rows[i];
+    return NULL;
+}
+
+bool is_number_setting(const SettingRow *row)
+{
+    return row->set == set_number || row->set == set_clip;
+}
+
+/* ---- keys ---- */
+
+static void unknown_key(Program *p, const char *block, const char *name,
+                        Span at)
+{
+    const char **known = arena_take(
+        p->arena, sizeof *known * (size_t)(SETTINGS + p->let_count));
+    const SettingRow *elsewhere = find_setting(NULL, name);
+    int count = 0;
+    for (int i = 0; i < SETTINGS; i++)
+        if (!block || strcmp(setting_rows[i].block, block) == 0)
+            known[count++] = setting_rows[i].key;
+    for (int i = 0; !block && i < p->let_count; i++)
+        known[count++] = p->lets[i].name;
+    if (block)
+        error_at(p, at, "`%s` is not a setting of `%s`", name, block);
+    else
+        error_at(p, at, "`%s` is neither a `let` of the file nor a setting",
+                 name);
+    const char *near = nearest(name, known, count);
+    if (find_optimizer_key(p, name))
+        help(p, "it belongs to the optimizer: optimizer adamw(%s = ...)", name);
+    else if (elsewhere)
+        help(p, "it belongs in `%s { }`", elsewhere->block);
+    else if (near)
+        help(p, "did you mean `%s`", near);
+    else
+        help(p, "`pipec --help settings` lists the settings");
 }
 
 static void check_deferred(Program *p)
@@ -566,65 +600,36 @@ static void check_deferred(Program *p)
 
 /* Sets one key from the values at `value`; returns the first value that is not
  * its own. */
-static const Tree *set_key(Program *p, int key, Span at, const Tree *value)
+static const Tree *set_key(Program *p, const SettingRow *row, Span at,
+                           const Tree *value)
 {
-    if (!value) {
-        needs_value(p, key, at);
-        return NULL;
-    }
-    if (key < NUMBER_KEYS && strcmp(key_name(key), "clip") == 0)
-        return set_clip(p, &number_keys[key], at, value);
-    if (key < NUMBER_KEYS) {
-        set_number(p, &number_keys[key], at, value);
-        return value->next;
-    }
-    switch (key - NUMBER_KEYS) {
-    case 0:
-        if (is_from(value))
-            return set_schedule_file(p, at, value);
-        set_schedule(p, at, value);
-        break;
-    case 1: set_split(p, at, value); break;
-    case 2: return set_data(p, at, value);
-    case 3: set_optimizer(p, value); break;
-    case 4: set_dtype(p, at, value); break;
-    case 5: set_placement(p, at, value); break;
-    case 6: set_adapter(p, value); break;
-    default: set_given(p, find_given(key_name(key)), at, value);
-    }
-    return value->next;
-}
-
-static int values_of(int key, const Tree *value)
-{
-    bool data = key == NUMBER_KEYS + 2, schedule = key == NUMBER_KEYS;
-    if (value && is_word(value->next, "deferred") &&
-        strcmp(key_name(key), "clip") == 0)
-        return 2;
-    if (!value || value->kind != TREE_NAME || !value->next)
-        return 1;
-    return data || (schedule && is_from(value)) ? 2 : 1;
+    if (value)
+        return row->set(p, row, at, value);
+    error_at(p, at, "`%s` needs a value", row->key);
+    help(p, "%s", row->example);
+    return NULL;
 }
 
 typedef struct Seen {
-    Span at[KEYS];       // source -1: not yet
-    bool defined[KEYS];  // by -D
+    Span at[SETTINGS];       // source -1: not yet
+    bool defined[SETTINGS];  // by -D
 } Seen;
 
 /* What -D has set is not set again; but the format of `data` still comes from
  * the file. */
-static const Tree *file_key(Program *p, Seen *seen, int key, Span at,
-                            const Tree *value)
+static const Tree *file_key(Program *p, Seen *seen, const SettingRow *row,
+                            Span at, const Tree *value)
 {
-    bool data = key == NUMBER_KEYS + 2;
-    if (seen->at[key].source >= 0) {
-        error_at(p, at, "`%s` is set twice", key_name(key));
-        note_at(p, seen->at[key], "first here");
+    Span *before = &seen->at[row - setting_rows];
+    if (before->source >= 0) {
+        error_at(p, at, "`%s` is set twice", row->key);
+        note_at(p, *before, "first here");
     }
-    seen->at[key] = at;
-    if (!seen->defined[key] || data)
-        return set_key(p, key, at, value);
-    for (int i = values_of(key, value); value && i > 0; i--)
+    *before = at;
+    if (!seen->defined[row - setting_rows] || row->set == set_data)
+        return set_key(p, row, at, value);
+    for (int i = value && row->values ? row->values(value) : 1; value && i > 0;
+         i--)
         value = value->next;
     return value;
 }
@@ -636,13 +641,13 @@ static void block_line(Program *p, Seen *seen, const Tree *block,
     Span at = line->name;
     const Tree *value = line->child;
     for (;;) {
-        int key = find_key(block->text, name);
-        if (key < 0) {
+        const SettingRow *row = find_setting(block->text, name);
+        if (!row) {
             unknown_key(p, block->text, name, at);
             return;
         }
         value = file_key(
-            p, seen, key,
+            p, seen, row,
             (Span){at.source, at.begin, value ? value->at.end : at.end}, value);
         if (!value)
             return;
@@ -663,15 +668,15 @@ static void set_defines(Program *p, Seen *seen)
         if (!define || find_let(p, define->text) ||
             define_of(p, define->text) != define)
             continue;  // of several for one name the last counts
-        int key = find_key(NULL, define->text);
-        if (key < 0) {
+        const SettingRow *row = find_setting(NULL, define->text);
+        if (!row) {
             unknown_key(p, NULL, define->text, define->name);
             continue;
         }
-        seen->defined[key] = true;
-        if (strcmp(key_block(key), "cluster") == 0)
+        seen->defined[row - setting_rows] = true;
+        if (strcmp(row->block, "cluster") == 0)
             p->set.has_cluster = true;
-        const Tree *rest = set_key(p, key, define->at, define->child);
+        const Tree *rest = set_key(p, row, define->at, define->child);
         if (rest)
             error_at(p, rest->at, "one value is enough here");
     }
@@ -679,9 +684,10 @@ static void set_defines(Program *p, Seen *seen)
 
 static void defaults(Settings *set)
 {
-    for (int i = 0; i < NUMBER_KEYS; i++)
-        *field_of(set, &number_keys[i]) = (Number){number_keys[i].fallback,
-                                                   nowhere};
+    for (int i = 0; i < SETTINGS; i++)
+        if (is_number_setting(&setting_rows[i]))
+            *field_of(set, &setting_rows[i]) = (Number){
+                setting_rows[i].fallback, nowhere};
     set->split_at = set->schedule_at = set->data_at = nowhere;
     set->dtype_at = set->placement_at = nowhere;
     set->optimizer = OPTIMIZER_ADAMW;
@@ -778,7 +784,7 @@ void check_settings(Program *p)
 {
     Seen seen;
     memset(&seen, 0, sizeof seen);
-    for (int i = 0; i < KEYS; i++)
+    for (int i = 0; i < SETTINGS; i++)
         seen.at[i] = nowhere;
     defaults(&p->set);
     p->set.dtype = p->target == TARGET_CUDA ? DTYPE_BF16 : DTYPE_F32;

@@ -71,45 +71,6 @@ static int take_numbers(const char *option, const char *list, int fallback,
                       "most 64: 4,8,16");
 }
 
-static bool is_schedule(const Program *p, const char *word)
-{
-    return find_schedule(p, text_copy(p->arena, word, strcspn(word, " (")));
-}
-
-/* Commas inside parentheses belong to a schedule's options. */
-static const char *list_end(const char *at)
-{
-    int depth = 0;
-    for (; *at && (*at != ',' || depth > 0); at++)
-        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
-    return at;
-}
-
-static int take_schedules(Comparison *c, const char *list)
-{
-    int count = 0;
-    if (!list || strcmp(list, "all") == 0) {
-        int all = schedule_count + c->p->written_count;
-        for (int i = 0; i < all && count < MAX_VALUES; i++)
-            if (!known_schedule(c->p, i)->searches)
-                c->schedules[count++] = known_schedule(c->p, i)->name;
-        return count;
-    }
-    for (const char *at = list; count < MAX_VALUES;) {
-        const char *end = list_end(at);
-        char *word = text_copy(c->p->arena, at, (size_t)(end - at));
-        if (!is_schedule(c->p, word))
-            break;
-        c->schedules[count++] = word;
-        if (!*end)
-            return count;
-        at = end + 1;
-    }
-    return wrong_list("--schedule", list,
-                      "`all`, or names with commas between; `pipec --help "
-                      "schedules` lists them");
-}
-
 static bool take_lists(Comparison *c, const CompareOptions *o)
 {
     const Settings *set = &c->p->set;
@@ -120,7 +81,8 @@ static bool take_lists(Comparison *c, const CompareOptions *o)
     c->microbatch_count = take_numbers("--microbatches", o->microbatches,
                                        (int)set->microbatches.value,
                                        c->microbatches);
-    c->schedule_count = take_schedules(c, o->schedules);
+    c->schedule_count = schedule_list(c->p, o->schedules, c->schedules,
+                                      MAX_VALUES);
     double trials = (double)c->stage_count * c->virtual_count *
                     c->microbatch_count * c->schedule_count;
     if (trials > MAX_TRIALS)

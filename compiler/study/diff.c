@@ -400,34 +400,23 @@ int diff(Program *p, Program *q, FILE *out, bool all)
     return 0;
 }
 
-/* "interleaved(warmup = 1, group = 4),1f1b" -> the comma between the two. */
-static const char *comma_between(const char *list)
-{
-    int depth = 0;
-    const char *found = NULL;
-    for (const char *at = list; *at; at++) {
-        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
-        if (*at == ',' && depth == 0 && found)
-            return NULL;
-        if (*at == ',' && depth == 0)
-            found = at;
-    }
-    return found;
-}
+enum { MOST_NAMES = 64 };
 
 int diff_schedules(Program *p, const char *list, FILE *out, bool all)
 {
-    const char *comma = comma_between(list);
-    if (!comma || comma == list || !comma[1]) {
+    const char *names[MOST_NAMES];
+    int count = schedule_list(p, list, names, MOST_NAMES);
+    if (count == 0)
+        return 2;
+    if (count != 2) {
         fprintf(stderr,
                 "pipec: `--schedule` cannot be `%s`\n  help: diff takes two "
                 "schedules with a comma between: 1f1b,gpipe\n",
                 list);
         return 2;
     }
-    const char *settings[] = {
-        text_format(p->arena, "schedule=%.*s", (int)(comma - list), list),
-        text_format(p->arena, "schedule=%s", comma + 1)};
+    const char *settings[] = {text_format(p->arena, "schedule=%s", names[0]),
+                              text_format(p->arena, "schedule=%s", names[1])};
     Replan a = replan(p, &settings[0], 1), b = replan(p, &settings[1], 1);
     const Replan *wrong = a.refused_by ? &a : b.refused_by ? &b : NULL;
     int status = 1;

@@ -6,6 +6,7 @@
  *     explain.c   why a rank is idle
  *     diff.c      two plans side by side
  *     scatter.c   the plot of compare
+ *     schedule_list.c   the schedules that --schedule names
  *
  * `explain` and `diff` need plans that `memory` has finished. */
 #ifndef WHATIF_H
@@ -65,6 +66,12 @@ int explain(Program *p, const char *where, FILE *out, bool all);
 int diff(Program *a, Program *b, FILE *out, bool all);
 /* Two schedules of one file, which `check` has read: "1f1b,gpipe". */
 int diff_schedules(Program *p, const char *list, FILE *out, bool all);
+
+/* "1f1b,interleaved(group = 4)" -> its words; NULL or "all": every schedule but
+ * those that search. Returns how many, 0 for an error that was reported. Needs
+ * `check` to have run. */
+int schedule_list(Program *p, const char *list, const char **schedules,
+                  int most);
 
 /* Needs `check` to have run. */
 int compare(Program *p, const CompareOptions *options, FILE *out);

@@ -18,7 +18,7 @@ kept=$(sed -n 's/^  rank [0-9]*: \([0-9]*\) kept.*/\1/p' "$scratch/out" | tr '\n
 
 refuses one_schedule 2 'takes two schedules' ${course}1f1b.pipe --schedule 1f1b
 refuses three_schedules 2 'takes two schedules' ${course}1f1b.pipe --schedule 1f1b,gpipe,naive
-refuses unknown 1 'no schedule is called' ${course}1f1b.pipe --schedule 1f1b,gpip
+refuses unknown 2 'did you mean .gpipe.' ${course}1f1b.pipe --schedule 1f1b,gpip
 refuses nothing 2 'needs a second file' ${course}1f1b.pipe
 refuses both 2 'needs a second file' ${course}1f1b.pipe ${course}gpipe.pipe --schedule 1f1b,gpipe
 refuses missing 1 'cannot read' ${course}1f1b.pipe nowhere.pipe

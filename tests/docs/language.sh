@@ -61,7 +61,7 @@ words=$("$pipec" --help schedules | sed -n 's/^  \([^ ]*\).*/\1/p')
 mentioned schedules
 words=$(sed -n 's/.*\.option = {\(.*\)}.*/\1/p' "$here"/compiler/order/schedules/*.c | tr -d ',"')
 mentioned options-of-schedules
-words=$(sed -n 's/^ *{"\(pipeline\|train\|cluster\)", "\([a-z]*\)".*/\2/p' "$here"/compiler/read/check*.c)
+words=$("$pipec" --help settings | sed -n '/^optimizers/q; s/^  \([a-z_]\{1,\}\) .*/\1/p')
 mentioned settings
 words=$(sed -n 's/^ *{"\([a-z0-9]*\)", offsetof(Settings.*/\1/p' "$here"/compiler/read/check*.c)
 mentioned optimizer-arguments
@@ -71,6 +71,46 @@ words=$(grep -o '{"[A-Za-z]*", [0-9a-z.+-]*, [^}]*}' "$here/compiler/read/parse.
 mentioned units
 words=$(sed -n 's/^\(<ORDER>\)*\("[a-z|"]*"\) *{.*/\2/p' "$here/grammar/pipe.l" | tr -d '"' | tr '|' ' ')
 mentioned keywords
+
+# ---- every setting is accepted as `--help settings` writes it ----
+
+"$pipec" --help settings | awk '/^optimizers/ { exit } /^[a-z]/ { block = $1 } /^  [a-z]/ {
+    sub(/#.*/, ""); print block, $0 }' >"$scratch/examples"
+bad=''
+words=$(cat "$scratch/examples")
+while read -r block example; do
+    { echo 'model m { input x[2] of 256; wte : embedding(2); h : linear(256) * 7; loss : cross_entropy }'
+      case $block in pipeline) ;; *) echo 'pipeline { stages 2 }' ;; esac
+      echo "$block { $example }"; } >"$scratch/example.pipe"
+    "$pipec" check "$scratch/example.pipe" >"$scratch/said" 2>&1 ||
+        not_ok example "$block { $example }: $(head -1 "$scratch/said")"
+done <"$scratch/examples"
+[ "$(wc -l <"$scratch/examples")" -gt 20 ] || not_ok examples "only $(wc -l <"$scratch/examples") lines"
+all examples-of-settings examples
+
+# What is advised for one part of a backward is accepted, too.
+bad=''
+words='input_gradient weight_gradient'
+for part in $words; do
+    for rest in "" "backward 40ms  "; do
+        echo "model m { input x[2]; h : linear(2) * 3; loss : mse }
+cluster { forward 18ms  $rest$part 20ms }" >"$scratch/part.pipe"
+        advice=$("$pipec" check "$scratch/part.pipe" 2>&1 | sed -n 's/^  help: //p')
+        added=$(echo "$advice" | sed -n 's/^add `\([^`]*\)`, or write `\([^`]*\)` .*/\1/p')
+        instead=$(echo "$advice" | sed -n 's/^add `\([^`]*\)`, or write `\([^`]*\)` .*/\2/p')
+        case $advice in
+        add*) for line in "$part 20ms  $added" "$instead"; do
+            sed "s/$part 20ms/$line/" "$scratch/part.pipe" >"$scratch/advised.pipe"
+            "$pipec" check "$scratch/advised.pipe" >"$scratch/said" 2>&1 || not_ok advice "$line: $(head -1 "$scratch/said")"
+        done ;;
+        'leave it out'*)
+            sed "s/$part 20ms//" "$scratch/part.pipe" >"$scratch/advised.pipe"
+            "$pipec" check "$scratch/advised.pipe" >"$scratch/said" 2>&1 || not_ok advice "$part: $(head -1 "$scratch/said")" ;;
+        *) not_ok advice "$part: no advice in $advice" ;;
+        esac
+    done
+done
+all advice 'parts of a backward'
 
 # ---- ranges and defaults ----
 
@@ -99,13 +139,12 @@ all ranges-and-defaults 'rows of tables'
 
 # ---- the man page ----
 
+"$pipec" --help man | diff - "$manual" >"$scratch/said" && ok manual-is-written ||
+    not_ok manual-is-written "build/bin/pipec --help man > docs/pipec.1: $(head -3 "$scratch/said")"
 bad=''
-words=$(for command in '' check inspect compare explain diff build run; do
-    # shellcheck disable=SC2086
-    "$pipec" $command --help
-done | grep -oE '(^|[ [])--?[A-Za-z]+' | tr -d ' [' | sort -u)
+words=$("$pipec" --help options | sed 's/[ :].*//' | sort -u)
 for word in $words; do
-    sed 's/\\//g' "$manual" | grep -qE "^\.[A-Z]+.* ?$word([ =\",]|\$)" || not_ok options "$word is not in docs/pipec.1"
+    sed 's/\\f[BIR]//g; s/\\//g' "$manual" | grep -qe "^$word\>" || not_ok options "$word is not in docs/pipec.1"
 done
 all options options
 

@@ -120,7 +120,7 @@ refused() {
     verdict "$name" $?
 }
 refused unit-and-cluster 'this plan is in seconds' build "$root/examples/big.pipe" --emulate --unit-ms 2 -o x
-refused unit-alone 'together with --emulate' build m.pipe --unit-ms 2 -o x
+refused unit-alone 'needs .--emulate.' build m.pipe --unit-ms 2 -o x
 refused unit-zero 'takes milliseconds' build m.pipe --emulate --unit-ms 0 -o x
 refused inspect 'belongs to' inspect m.pipe --emulate
 refused cuda 'of the cpu' build m.pipe --emulate --target cuda -o x

@@ -179,25 +179,65 @@ expect half-a-record 1 'three has 3 numbers, but each record is 4' run --quiet -
 
 # ---- usage ----
 
-expect unknown-command 2 'there is no command `train`' train good.pipe
+expect unknown-command 2 'there is no command `fly`' fly good.pipe
+expect near-command 2 'did you mean `inspect`' inspct good.pipe
 expect unknown-option 2 'there is no option `--fast`' check --fast good.pipe
+expect near-option 2 'did you mean `--steps`' run --stpes=3 good.pipe
+expect unknown-letter 2 'there is no option `-x`' check -x good.pipe
+expect one-hyphen 2 'there is no option `-steps`' run -steps 3 good.pipe
+expect ambiguous 2 '`--s` is the beginning of 5 options' run --s 3 good.pipe
+expect value-of-a-flag 2 '`--quiet` takes no value' run --quiet=3 good.pipe
+expect unknown-choice 2 '--target cannot be `gpu`' check --target=gpu good.pipe
 expect unknown-pass 2 'there is no pass `optimise`' check --dump=optimise good.pipe
+expect near-pass 2 'did you mean `memory`' check --dump=memry good.pipe
+expect no-command 2 'a command is missing' --quiet
 expect no-file 2 '`check` needs a .pipe file' check
+expect no-place 2 '`explain` needs a place' explain good.pipe
 expect two-files 2 'one file at a time' check good.pipe good.pipe
 expect define-nothing 2 '-D takes NAME=VALUE, not `stages`' check good.pipe -D stages
 expect define-no-value 2 '-D takes NAME=VALUE, not `stages=`' check good.pipe -D stages=
 expect define-no-name 2 '-D takes NAME=VALUE, not `=3`' check good.pipe -D =3
-expect define-at-the-end 2 '-D takes NAME=VALUE' check good.pipe -D
+expect define-at-the-end 2 '`-D` needs a value' check good.pipe -D
 expect option-no-value 2 '`-o` needs a value' build good.pipe -o
-expect option-of-run 2 'belongs to `pipec run`' check good.pipe --steps 3
-for command in check inspect build run; do
+expect long-no-value 2 '`--dump` needs a value' check good.pipe --dump
+expect option-of-run 2 '`--delay` belongs to `pipec run`, not to `pipec check`' check good.pipe --delay 3
+expect option-of-two 2 '`--emulate` belongs to .*`pipec build`, `pipec run`, not' inspect good.pipe --emulate
+expect setting-instead 2 '`-D steps=N` sets them' build good.pipe --steps 3
+expect schedule-without-page 2 '`-D schedule=NAME` plans another schedule; `-o FILE.html`' \
+    inspect good.pipe --schedule gpipe
+expect schedule-in-a-picture 2 '`inspect --schedule` needs `-o FILE.html`' inspect good.pipe --schedule gpipe -o x.svg
+expect page-unknown 2 'no schedule is called `gpip`' inspect good.pipe --schedule gpip -o x.html
+expect page-near 2 'did you mean `gpipe`' inspect good.pipe --schedule gpip -o x.html
+expect page-refused 1 'dualpipe cannot be on the page: .*even' inspect good.pipe --schedule gpipe,dualpipe -o x.html
+expect page-of-one 2 'adds nothing to a page of 1f1b' inspect good.pipe --schedule 1f1b -o x.html
+[ -e x.html ] && not_ok page-left 'a page was written' || ok page-left
+expect plot-ending 2 '-o takes PLOT.svg, not `plot.png`' compare good.pipe -o plot.png
+
+# Every way to write an option is the same option.
+for words in '--dump=parse good.pipe' '--dump parse good.pipe' 'good.pipe --du parse' '--dump=parse -- good.pipe'; do
+    # shellcheck disable=SC2086
+    expect "written $words" 0 '^  model m' check $words
+done
+expect before-the-command 0 '^  model m' --dump=parse check good.pipe
+for words in '-o=joined.svg' '-ojoined.svg' '-o joined.svg'; do
+    rm -f joined.svg
+    # shellcheck disable=SC2086
+    "$pipec" inspect good.pipe $words > said 2>&1
+    [ -s joined.svg ] && ok "written $words" || not_ok "written $words" 'no picture'
+done
+for words in '-Dstages=2' '-D=stages=2' '-D stages=2'; do
+    # shellcheck disable=SC2086
+    expect "written $words" 0 'pipeline stages 2' check --dump=check good.pipe $words
+done
+for command in check inspect compare explain diff build run; do
     expect "help-$command" 0 "^pipec $command FILE" $command --help
 done
-for topic in commands ops schedules passes language; do
+for topic in commands options settings ops schedules passes language man; do
     expect "help-$topic" 0 . --help $topic
 done
 expect help 0 'pipec check FILE' --help
 expect help-unknown 2 'there is no help on `cooking`' --help cooking
+expect help-near 2 'did you mean `schedules`' --help scedules
 expect no-words 0 'pipec check FILE'
 expect version 0 '^pipec [0-9]' --version
 
