@@ -54,6 +54,11 @@ void read_layout(Program *p, const Tree *value);  // text -> set.sizes, counting
 
 /* ---- values ---- */
 
+/* After an error the check goes on, so that one run finds all that is wrong.
+ * What a wrong call would have returned is a tensor of unknown width, which
+ * fits everywhere; a wrong number or name is nothing at all. */
+enum { UNKNOWN_WIDTH = -1 };
+
 typedef enum {
     VALUE_NOTHING,  // already reported
     VALUE_NUMBER,
@@ -83,9 +88,14 @@ typedef struct Checker {
     int first_op;            // of this layer
     const CallFrame *frame;  // innermost first
     int levels;              // of expressions inside one another
+    int errors;              // before the model
     long evaluations;        // of all expressions so far
+    bool over;  // a limit is reached: the rest would say the same again
     const Tree **failed;     // layers whose body is wrong: not evaluated again
     int failed_count;
+    const char **unknown;  // names that are no op or layer: reported once each
+    int unknown_count;
+    bool alone_in_file;  // a body that no entry calls: others are not entered
     int *label_op, *label_next;  // hash table of this layer's labels
 } Checker;
 
@@ -100,6 +110,8 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
 Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Tree *call,
               const Tree *given, const Value *first);
 Value add_op(Checker *c, const Tree *at, Value a, Value b);
+/* In place of what a wrong call would have returned. */
+Value unknown_tensor(Checker *c, Span at);
 
 /* ---- check_layer.c ---- */
 
@@ -108,8 +120,13 @@ bool is_bound(const Scope *scope, const char *name);
 /* Evaluates the body with `x` as its input and numbers as the rest. */
 Value call_layer(Checker *c, Scope *scope, const Tree *layer, const Tree *call,
                  Value x, const Tree *arguments);
+/* The bodies that no entry has led to: their mistakes are reported with those
+ * of the others, not after them. */
+void check_other_layers(Checker *c);
 const Tree *find_layer(const Program *p, const char *name);
-void unknown_call(Checker *c, const Tree *at, bool loss);
+/* Reports the call, and what is wrong in its arguments; scope NULL: in the
+ * model. */
+void unknown_call(Checker *c, Scope *scope, const Tree *call);
 /* After an error: the calls that led here. */
 void note_calls(Checker *c);
 
