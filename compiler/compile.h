@@ -44,6 +44,7 @@ typedef struct Source {
 enum { MAX_ERRORS = 20 };       // of one run; then it stops
 
 void error_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void warning_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));     // the file is accepted
 void error_plain(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no place in a source
 void note_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void help(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -412,10 +412,39 @@ static void check_sizes(Program *p, const Tree *model)
     help(p, "at most %.3g are supported", MOST);
 }
 
+/* ---- a target that reaches its own prediction ---- */
+
+static bool is_place_of_earlier_op(const Program *p, int op)
+{
+    for (int i = 0; i < op; i++)
+        if (p->ops[i].at.begin == p->ops[op].at.begin)
+            return true;
+    return false;
+}
+
+/* The targets are the next tokens of the input, and every op lies between input
+ * and loss; so one that lets a position see those behind it shows it its own
+ * target. A loss of numbers has targets of its own. */
+static void warn_of_own_targets(Program *p, const Tree *loss)
+{
+    for (int i = 0; p->vocabulary && i < p->op_count; i++) {
+        const Op *op = &p->ops[i];
+        if (!op->kind->causal || op->causal ||
+            p->tensors[op->input[0]].seq == 1 || is_place_of_earlier_op(p, i))
+            continue;
+        warning_at(p, op->at,
+                   "without `causal` a position sees the token that it is to "
+                   "predict");
+        note_at(p, loss->at, "the loss compares with the next token");
+        help(p, "write %s(%s%ld, causal)", op->kind->name,
+             strchr(op->label, '.') ? ".., " : "", op->heads);
+    }
+}
+
 static void check_model(Checker *c, const Tree *model)
 {
     Program *p = c->p;
-    const Tree *entry = model->child;
+    const Tree *entry = model->child, *loss = NULL;
     p->name = model->text;
     c->errors = p->errors;
     if (!check_entries(p, model))
@@ -428,10 +457,12 @@ static void check_model(Checker *c, const Tree *model)
         if (entry->kind == TREE_ENTRY && !is_loss(entry))
             check_entry(c, model, entry);
         else if (is_loss(entry) && !entry->next)
-            check_loss(c, entry);
+            check_loss(c, loss = entry);
     }
     if (p->errors == c->errors)
         check_sizes(p, model);
+    if (!p->errors)
+        warn_of_own_targets(p, loss);
     else
         check_other_layers(c);
 }
