@@ -31,8 +31,9 @@ bool function_fits(Program *p, const Tree *call);
 /* `own`: names that are known here beside the lets. */
 void unknown_number(Program *p, const Tree *at, const char *const *own,
                     int own_count);
-/* Reports a name like 10xs. */
-bool is_wrong_number(Program *p, const Tree *at);
+/* Reports a name like 10xs; of 2dim with a known `dim` it says what to write. */
+bool is_wrong_number(Program *p, const Tree *at, const char *const *known,
+                     int count);
 
 /* The times of an action kind: ACT_F, ACT_B, ACT_I or ACT_W. */
 void set_times(Program *p, int which, Span at, const Tree *value);

@@ -448,7 +448,7 @@ static bool is_entry(const Program *p, const char *name)
 static void unknown_name(Checker *c, const Scope *scope, const Tree *at)
 {
     Program *p = c->p;
-    if (p->errors > MAX_ERRORS || is_wrong_number(p, at))
+    if (p->errors > MAX_ERRORS)
         return;
     int count = 0, room = (scope ? scope->count : 0) + p->let_count + 1;
     const char **known = arena_take(p->arena, sizeof *known * (size_t)room);
@@ -456,6 +456,8 @@ static void unknown_name(Checker *c, const Scope *scope, const Tree *at)
         known[count++] = scope->names[i].name;
     for (int i = 0; i < p->let_count; i++)
         known[count++] = p->lets[i].name;
+    if (is_wrong_number(p, at, known, count))
+        return;
     error_at(p, at->at, "`%s` is not known here", at->text);
     const char *near = nearest(at->text, known, count);
     if (!scope && is_entry(p, at->text))
