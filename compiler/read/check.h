@@ -52,6 +52,12 @@ const Schedule *schedule_from(Program *p, const char *path);  // of a file
 /* ---- layout.c ---- */
 
 void read_layout(Program *p, const Tree *value);  // text -> set.sizes, counting `t` alone
+void take_virtual(Program *p);  // set.virtuals of a layout, unless the file has it
+
+static inline bool is_written(Number number)
+{
+    return number.at.source >= 0;
+}
 
 /* ---- values ---- */
 

@@ -748,6 +748,7 @@ void check_settings(Program *p)
     p->set.dtype = p->target == TARGET_CUDA ? DTYPE_BF16 : DTYPE_F32;
     set_defines(p, &seen);
     check_blocks(p, &seen);
+    take_virtual(p);
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_placement(p);
