@@ -25,6 +25,9 @@ bool apply_operator(Program *p, const Tree *at, double a, double b,
 /* `what` opens the message: "the width". */
 bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most);
+/* A constant expression that is a whole number from least to most. */
+bool whole_number(Program *p, const Tree *at, const char *what, long least,
+                  long most, long *value);
 bool is_time(const Program *p, const Tree *at, int levels);
 /* Is the call one of min, max or floor, with so many arguments as it takes. */
 bool function_fits(Program *p, const Tree *call);
@@ -48,6 +51,10 @@ void check_schedules(Program *p);  // after the lets, before the settings
 /* A schedule without `order`, and with the formula of what it competes with. */
 Schedule *written_schedule(Program *p, const char *name, const char *summary);
 const Schedule *schedule_from(Program *p, const char *path);  // of a file
+
+/* ---- check_placement.c: of the schedule: placement, virtual, stages ---- */
+
+void check_placement(Program *p);
 
 /* ---- layout.c ---- */
 
