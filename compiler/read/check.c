@@ -464,7 +464,7 @@ static void check_model(Checker *c, const Tree *model)
     if (!p->errors)
         warn_of_own_targets(p, loss);
     else
-        check_other_layers(c);
+        check_meant_layers(c);
 }
 
 /* ---- layers, and the whole ---- */

@@ -22,6 +22,7 @@ const char *number_text(Program *p, double number);  // 1048577, 0.1, 1e+30
 const char *kind_text(const Tree *at);               // "text", "a list"
 bool apply_operator(Program *p, const Tree *at, double a, double b,
                     double *value);
+bool is_whole(double value, long least, long most);
 /* `what` opens the message: "the width". */
 bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most);
@@ -95,6 +96,11 @@ struct CallFrame {  // a layer that is being evaluated
     const CallFrame *outer;
 };
 
+typedef struct Reported {
+    const char *what;
+    const Tree *body;  // that it is about; NULL: all
+} Reported;
+
 typedef struct Checker {
     Program *p;
     const char *prefix;  // "h.3"
@@ -107,9 +113,11 @@ typedef struct Checker {
     bool over;  // a limit is reached: the rest would say the same again
     const Tree **failed;     // layers whose body is wrong: not evaluated again
     int failed_count;
-    const char **unknown;  // names that are no op or layer: reported once each
-    int unknown_count;
-    bool alone_in_file;  // a body that no entry calls: others are not entered
+    const Tree **meant;      // called, but their bodies not evaluated
+    int meant_count;
+    bool apart;  // such a body is evaluated: those that it calls wait
+    Reported *reported;      // what is said once
+    int reported_count;
     int *label_op, *label_next;  // hash table of this layer's labels
 } Checker;
 
@@ -134,9 +142,10 @@ bool is_bound(const Scope *scope, const char *name);
 /* Evaluates the body with `x` as its input and numbers as the rest. */
 Value call_layer(Checker *c, Scope *scope, const Tree *layer, const Tree *call,
                  Value x, const Tree *arguments);
-/* The bodies that no entry has led to: their mistakes are reported with those
- * of the others, not after them. */
-void check_other_layers(Checker *c);
+/* The bodies of layers whose calls are wrong: their mistakes are reported with
+ * those of the others, not after them. */
+void check_meant_layers(Checker *c);
+bool is_reported(Checker *c, const char *what, const Tree *body);  // notes it
 const Tree *find_layer(const Program *p, const char *name);
 /* Reports the call, and what is wrong in its arguments; scope NULL: in the
  * model. */

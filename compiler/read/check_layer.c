@@ -193,6 +193,16 @@ static void add_failed(Checker *c, const Tree *layer)
     c->failed[c->failed_count++] = layer;
 }
 
+static void add_meant(Checker *c, const Tree *layer)
+{
+    for (int i = 0; i < c->meant_count; i++)
+        if (c->meant[i] == layer)
+            return;
+    c->meant = array_grow(c->p->arena, c->meant, c->meant_count,
+                          sizeof *c->meant);
+    c->meant[c->meant_count++] = layer;
+}
+
 static bool has_failed(const Checker *c, const Tree *layer)
 {
     for (int i = 0; i < c->failed_count; i++)
@@ -254,26 +264,30 @@ Value call_layer(Checker *c, Scope *scope, const Tree *layer, const Tree *call,
     else
         check_arguments(c, scope, arguments);
     bool fit = inner.count == 1 + count_trees(layer->child->child);
-    if (!has_failed(c, layer) && !calls_itself(c, layer, call) && fit &&
-        !c->alone_in_file)
+    if (has_failed(c, layer) || calls_itself(c, layer, call))
+        return unknown_tensor(c, call->at);
+    if (fit && !c->apart)
         result = evaluated(c, &inner, layer, call);
+    else
+        add_meant(c, layer);
     return result.kind == VALUE_TENSOR ? result : unknown_tensor(c, call->at);
 }
 
-void check_other_layers(Checker *c)
+void check_meant_layers(Checker *c)
 {
-    c->alone_in_file = true;
-    for (const Tree *item = c->p->file->child; item; item = item->next) {
+    c->apart = true;
+    for (int i = 0; i < c->meant_count && !c->over; i++) {
+        const Tree *layer = c->meant[i];
         Scope inner = {NULL, 0};
-        if (item->kind != TREE_LAYER || c->over || has_failed(c, item))
+        if (has_failed(c, layer))
             continue;
-        c->prefix = item->text;
+        c->prefix = layer->text;
         c->alone = false;
         c->first_op = c->p->op_count;
-        bind(c, &inner, "x", unknown_tensor(c, item->name), item->name);
-        for (const Tree *name = item->child->child; name; name = name->next)
+        bind(c, &inner, "x", unknown_tensor(c, layer->name), layer->name);
+        for (const Tree *name = layer->child->child; name; name = name->next)
             bind(c, &inner, name->text, nothing, name->at);
-        evaluated(c, &inner, item, NULL);
+        evaluated(c, &inner, layer, NULL);
     }
 }
 
@@ -329,7 +343,9 @@ static void help_unknown(Checker *c, const char *name)
         help(p, "%s", advice);
     else if (near)
         help(p, "did you mean `%s`", near);
-    else
+    if (!advice && near && find_layer(p, near))
+        add_meant(c, find_layer(p, near));
+    if (!advice && !near)
         help(p, "`pipec --help ops` lists the ops");
 }
 
@@ -361,20 +377,21 @@ static void note_others(Checker *c, const Tree *call)
             note_at(c->p, other[i], "and here");
 }
 
-static bool is_reported(Checker *c, const char *name)
+bool is_reported(Checker *c, const char *what, const Tree *body)
 {
-    for (int i = 0; i < c->unknown_count; i++)
-        if (strcmp(c->unknown[i], name) == 0)
+    for (int i = 0; i < c->reported_count; i++)
+        if (c->reported[i].body == body &&
+            strcmp(c->reported[i].what, what) == 0)
             return true;
-    c->unknown = array_grow(c->p->arena, c->unknown, c->unknown_count,
-                            sizeof *c->unknown);
-    c->unknown[c->unknown_count++] = name;
+    c->reported = array_grow(c->p->arena, c->reported, c->reported_count,
+                             sizeof *c->reported);
+    c->reported[c->reported_count++] = (Reported){what, body};
     return false;
 }
 
 void unknown_call(Checker *c, Scope *scope, const Tree *call)
 {
-    if (!is_reported(c, call->text)) {
+    if (c->p->errors <= MAX_ERRORS && !is_reported(c, call->text, NULL)) {
         error_at(c->p, call->name, "no op or layer is called `%s`", call->text);
         note_others(c, call);
         help_unknown(c, call->text);
@@ -406,8 +423,10 @@ static Value called(Checker *c, Scope *scope, const Tree *layer,
 {
     Value x = layer_input(c, scope, layer, call);
     const char *outer = c->prefix;
-    if (x.kind == VALUE_NOTHING)
+    if (x.kind == VALUE_NOTHING) {
+        add_meant(c, layer);
         return unknown_tensor(c, call->at);
+    }
     if (given)
         c->prefix = text_format(c->p->arena, "%s.%s", outer, given->text);
     Value result = call_layer(c, scope, layer, call, x, call->child->next);
@@ -448,7 +467,8 @@ static bool is_entry(const Program *p, const char *name)
 static void unknown_name(Checker *c, const Scope *scope, const Tree *at)
 {
     Program *p = c->p;
-    if (p->errors > MAX_ERRORS)
+    if (p->errors > MAX_ERRORS ||
+        is_reported(c, at->text, c->frame ? c->frame->layer : p->file))
         return;
     int count = 0, room = (scope ? scope->count : 0) + p->let_count + 1;
     const char **known = arena_take(p->arena, sizeof *known * (size_t)room);

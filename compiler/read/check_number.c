@@ -247,11 +247,16 @@ bool is_time(const Program *p, const Tree *at, int levels)
     return false;
 }
 
+bool is_whole(double value, long least, long most)
+{
+    return value >= (double)least && value <= (double)most &&
+           value == floor(value);
+}
+
 bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most)
 {
-    if (value >= (double)least && value <= (double)most &&
-        value == floor(value))
+    if (is_whole(value, least, most))
         return true;
     error_at(p, at->at, "%s is %s, but must be a whole number from %ld to %ld",
              what, number_text(p, value), least, most);

@@ -406,6 +406,21 @@ static void take_argument(Checker *c, Scope *scope, const OpKind *kind,
         take_value(c, kind, argument, eval(c, scope, argument), a);
 }
 
+/* A number that is no literal is the same wherever its name stands. */
+static void check_number(Checker *c, const char *what, Arguments *a)
+{
+    Program *p = c->p;
+    if (is_whole(a->number, 1, MAX_WIDTH))
+        return;
+    const char *said = text_format(p->arena, "%s is %s", what,
+                                   number_text(p, a->number));
+    a->wrong = true;
+    if (a->number_at->kind != TREE_NUMBER && is_reported(c, said, NULL))
+        return;
+    in_range(p, a->number_at, what, a->number, 1, MAX_WIDTH);
+    note_calls(c);
+}
+
 static void check_complete(Checker *c, const OpKind *kind, const Tree *at,
                            Arguments *a)
 {
@@ -416,12 +431,8 @@ static void check_complete(Checker *c, const OpKind *kind, const Tree *at,
     } else if (wants_number && !a->number_at) {
         wrong_argument(c, kind, at->at, a, "`%s` needs its %s",
                        kind->heads ? "number of heads" : "width");
-    } else if (wants_number &&
-               !in_range(c->p, a->number_at,
-                         kind->heads ? "the number of heads" : "the width",
-                         a->number, 1, MAX_WIDTH)) {
-        note_calls(c);
-        a->wrong = true;
+    } else if (wants_number) {
+        check_number(c, kind->heads ? "the number of heads" : "the width", a);
     }
 }
 

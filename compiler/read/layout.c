@@ -178,7 +178,7 @@ static bool all_symbols(Layout *l)
     return true;
 }
 
-static bool is_whole(Layout *l)
+static bool read_text(Layout *l)
 {
     int length = (int)strlen(l->text);
     if (!all_symbols(l))
@@ -196,7 +196,7 @@ void read_layout(Program *p, const Tree *value)
     p->set.split = SPLIT_EXPLICIT;
     p->set.split_at = value->at;
     p->set.layout = value->text;
-    if (is_whole(&l))
+    if (read_text(&l))
         end_stage(&l);
     else
         p->set.size_count = 0;
