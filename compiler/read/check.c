@@ -56,18 +56,18 @@ static bool add_layer(Checker *c, const Tree *entry, const char *name)
 {
     Program *p = c->p;
     const Tree *call = entry->child;
-    int errors = p->errors;
+    int errors = p->errors, unknown = c->unknown_tensors;
     int input = p->layer_count ? p->layers[p->layer_count - 1].output
                                : p->input;
     c->prefix = name;
     c->first_op = p->op_count;
     Value result = call_entry(c, call, (Value){VALUE_TENSOR, 0, input});
-    if (p->errors == errors && result.tensor == input) {
+    bool known = p->errors == errors && c->unknown_tensors == unknown;
+    if (known && result.tensor == input) {
         error_at(p, entry->at, "layer `%s` returns its input as it is",
                  call->text);
         note_at(p, find_layer(p, call->text)->name, "it is defined here");
-    }
-    if (p->errors == errors)
+    } else if (known)
         check_used(c, result.tensor);
     p->layers = array_grow(p->arena, p->layers, p->layer_count,
                            sizeof *p->layers);

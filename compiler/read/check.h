@@ -116,6 +116,7 @@ typedef struct Checker {
     const Tree **meant;      // called, but their bodies not evaluated
     int meant_count;
     bool apart;  // such a body is evaluated: those that it calls wait
+    int unknown_tensors;     // so far
     Reported *reported;      // what is said once
     int reported_count;
     int *label_op, *label_next;  // hash table of this layer's labels

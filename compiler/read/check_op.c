@@ -54,6 +54,7 @@ Value unknown_tensor(Checker *c, Span at)
 {
     const Program *p = c->p;
     long seq = p->input < 0 ? 1 : p->tensors[p->input].seq;
+    c->unknown_tensors++;
     int made = new_tensor(c, "?", TENSOR_FLOATS, seq, UNKNOWN_WIDTH, at);
     return (Value){VALUE_TENSOR, 0, made};
 }
