@@ -228,16 +228,22 @@ $B/gpu/self_nccl: tests/cuda/self_nccl.cu
 
 # ---- tests and benchmarks ----
 
-DOUBLE = $(patsubst %,$B/double/%.o,linear layernorm activation attention embedding loss)
+DOUBLE = $(patsubst runtime/cpu/%.c,$B/double/%.o,$(filter-out %/device.c %/host.c %/optimizer.c,\
+         $(wildcard runtime/cpu/*.c)))
 TEST_C = $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -o $@
 
 $B/double/%.o: runtime/cpu/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) $(KERNEL_CFLAGS) -DPP_DOUBLE
 
-$B/tests/kernel/finite_difference: tests/kernel/finite_difference.c $(DOUBLE)
+# Every row of the op table is differentiated: the calls are written from it.
+$B/tests/kernel/calls.h: $B/tests/kernel/calls/print
+	$< > $@.new
+	mv $@.new $@
+
+$B/tests/kernel/finite_difference: tests/kernel/finite_difference.c $B/tests/kernel/calls.h $(DOUBLE) $B/libpipec.a
 	@mkdir -p $(@D)
-	$(TEST_C) $< $(DOUBLE) -lm
+	$(TEST_C) $(PIPEC_FLAGS) -I$(@D) $< $(DOUBLE) $B/libpipec.a -lm
 
 $B/tests/kernel/float: tests/kernel/float.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)

@@ -44,6 +44,7 @@ typedef struct Source {
 enum { MAX_ERRORS = 20 };       // of one run; then it stops
 
 void error_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void warning_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));     // the file is accepted
 void error_plain(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));   // no place in a source
 void note_at(Program *p, Span at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void help(Program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -232,14 +233,10 @@ typedef struct Let {
 
 bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
-void check_placement(Program *p);                           // of the schedule: placement, virtual, stages
 bool given_fit(Program *p);                                 // numbers of the cluster, to chunks and ranks
 bool fit_layout(Program *p);                                // layout.c: adds the layers of `E` and `L` to set.sizes
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Tree *at, double *value);
-/* The same for a whole number from least to most; `what` names it in the
- * error. */
-bool whole_number(Program *p, const Tree *at, const char *what, long least, long most, long *value);
 const Let *find_let(const Program *p, const char *name);
 const Schedule *find_schedule(const Program *p, const char *name);      // ours, or the file's own; or NULL
 const Schedule *known_schedule(const Program *p, int index);            // below schedule_count + written_count

@@ -141,6 +141,16 @@ void error_at(Program *p, Span at, const char *format, ...)
     va_end(list);
 }
 
+void warning_at(Program *p, Span at, const char *format, ...)
+{
+    if (p->errors > MAX_ERRORS)
+        return;
+    va_list list;
+    va_start(list, format);
+    message(p, at, "warning", format, list);
+    va_end(list);
+}
+
 void error_plain(Program *p, const char *format, ...)
 {
     if (++p->errors > MAX_ERRORS)

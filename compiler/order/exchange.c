@@ -15,8 +15,9 @@
  *
  * The file is read twice by the same few functions: first to count what is in
  * it and to find cells that are none, then to take the order. So a file of
- * another size is refused before anything is as large as it claims to be. */
-#include "compile.h"
+ * another size is refused, by exchange_size.c, before anything is as large as
+ * it claims to be. */
+#include "exchange.h"
 #include "written.h"
 
 #include <errno.h>
@@ -29,8 +30,6 @@ enum {
     CELL_SHOWN = 40,         // bytes of a cell that are printed
     MOST_NUMBER = 999999999  // larger ones are all the same
 };
-
-enum { FULL = ACTION_KIND_COUNT, SHARD, GRADIENTS, KINDS };  // after ActionKind
 
 static const struct {
     const char *text;
@@ -46,44 +45,6 @@ static const struct {
 };
 enum { WORDS = sizeof words / sizeof *words };
 
-typedef struct Cell {
-    int rank, number;  // number: from 1
-    const char *text;  // without spaces around it
-    int length;
-} Cell;
-
-typedef struct Found {  // one action of a cell
-    int kind, stage, micro;
-} Found;
-
-typedef enum {
-    SLOT_F,
-    SLOT_BACKWARD,
-    SLOT_W,
-    SLOT_SEND_F,
-    SLOT_RECV_F,
-    SLOT_SEND_B,
-    SLOT_RECV_B,
-    SLOTS
-} Slot;
-
-typedef struct Import {
-    Program *p;
-    const char *name;  // of the file, as it is printed
-    const char *text;
-    size_t length;
-    int rows, stages, micros;  // of the file
-    bool seen[KINDS];
-    bool old;          // the dialect in which B is I
-    int overlaps;      // cells
-    int *owner;        // [stage] rank + 1
-    int *owner_cell;   // [stage] number of the cell that said so
-    int *slot[SLOTS];  // [micro * stages + stage] number of the cell, or 0
-    List *messages;    // [rank] SENDs and RECVs, in the order of the row
-} Import;
-
-typedef bool (*Use)(Import *x, Cell cell, Found found);
-
 /* ---- words ---- */
 
 /* Whatever is in a file, only this much of it reaches a terminal. */
@@ -97,18 +58,19 @@ static const char *shown(Program *p, const char *text, int length)
     return most < length ? text_format(p->arena, "%s...", copy) : copy;
 }
 
-static const char *cell_place(Import *x, int rank, int number)
+bool wrong_at(Import *x, int rank, int number, const char *why)
 {
-    return text_format(x->p->arena, "%s: rank %d (line %d), cell %d", x->name,
-                       rank, rank + 1, number);
+    const char *cell = text_format(x->p->arena, ", cell %d:", number);
+    error_at(x->p, x->p->set.schedule_at, "%s: rank %d (line %d)%s %s", x->name,
+             rank, rank + 1, number ? cell : "", why);
+    return false;
 }
 
-static bool wrong_cell(Import *x, Cell cell, const char *why)
+bool wrong_cell(Import *x, Cell cell, const char *why)
 {
-    error_at(x->p, x->p->set.schedule_at, "%s: `%s` %s",
-             cell_place(x, cell.rank, cell.number),
-             shown(x->p, cell.text, cell.length), why);
-    return false;
+    return wrong_at(x, cell.rank, cell.number,
+                    text_format(x->p->arena, "`%s` %s",
+                                shown(x->p, cell.text, cell.length), why));
 }
 
 static const char *found_text(Import *x, Found f)
@@ -234,7 +196,7 @@ static bool read_cell(Import *x, Cell cell, Use use)
     return use(x, cell, found);
 }
 
-static bool read_rows(Import *x, Use use)
+bool read_rows(Import *x, Use use)
 {
     const char *at = x->text, *end = x->text + x->length;
     x->overlaps = 0;
@@ -269,64 +231,6 @@ static bool count(Import *x, Cell cell, Found found)
         found.micro >= x->micros)
         x->micros = found.micro + 1;
     return true;
-}
-
-static const char *some(Import *x, int count, const char *one, const char *more)
-{
-    return text_format(x->p->arena, "%d %s", count, count == 1 ? one : more);
-}
-
-static bool wrong_count(Import *x, const char *has, const char *ours, int count,
-                        Span from)
-{
-    error_at(x->p, x->p->set.schedule_at, "%s has %s, but %s %d", x->name, has,
-             ours, count);
-    note_at(x->p, from, "from here");
-    return false;
-}
-
-static bool fits_stages(Import *x)
-{
-    Program *p = x->p;
-    int stages = p->chunk_count;
-    while (stages > 1 && !p->chunks[stages - 1].micro_count)
-        stages--;  // of a second copy that no micro-batch passes
-    if (x->rows == p->ranks && x->stages >= stages &&
-        x->stages <= p->chunk_count)
-        return true;
-    if (x->rows != p->ranks) {
-        wrong_count(x, some(x, x->rows, "row", "rows"), "`stages` is", p->ranks,
-                    p->set.stages.at);
-        help(p, "a row of the file is a rank%s",
-             x->rows ? text_format(p->arena, ": use `stages %d`", x->rows)
-                     : "");
-        return false;
-    }
-    wrong_count(x, some(x, x->stages, "stage", "stages"),
-                p->copies > 1 ? "the chunks of both copies of the model are"
-                              : "stages times virtual is",
-                p->chunk_count, p->set.stages.at);
-    help(p, "a stage of the file is a chunk%s",
-         x->stages && x->stages % p->ranks == 0 && p->copies == 1
-             ? text_format(p->arena, ": use `virtual %d`", x->stages / p->ranks)
-             : "");
-    return false;
-}
-
-/* Nothing in the file lies outside of the pipeline; that all is there is seen
- * later. */
-static bool fits_pipeline(Import *x)
-{
-    Program *p = x->p;
-    int microbatches = p->microbatches;
-    if (!fits_stages(x))
-        return false;
-    if (x->micros == microbatches)
-        return true;
-    wrong_count(x, some(x, x->micros, "micro-batch", "micro-batches"),
-                "`microbatches` is", microbatches, p->set.microbatches.at);
-    help(p, "use `microbatches %d`", x->micros);
-    return false;
 }
 
 static bool one_dialect(Import *x)
@@ -366,11 +270,12 @@ static bool has_one_rank(Import *x, Cell cell, int stage)
     }
     if (x->owner[stage] == cell.rank + 1)
         return true;
-    error_at(x->p, x->p->set.schedule_at,
-             "%s: `%s`, but stage %d is on rank %d, by cell %d of that row",
-             cell_place(x, cell.rank, cell.number),
-             shown(x->p, cell.text, cell.length), stage, x->owner[stage] - 1,
-             x->owner_cell[stage]);
+    wrong_at(
+        x, cell.rank, cell.number,
+        text_format(x->p->arena,
+                    "`%s`, but stage %d is on rank %d, by cell %d of that row",
+                    shown(x->p, cell.text, cell.length), stage,
+                    x->owner[stage] - 1, x->owner_cell[stage]));
     help(x->p, "all of a stage runs on one rank, in one row");
     return false;
 }
@@ -437,11 +342,13 @@ static bool is_placed(Import *x)
         int rank = p->chunks[s].rank;
         if (!x->owner[s] || x->owner[s] == rank + 1)
             continue;
-        error_at(p, p->set.schedule_at,
-                 "%s: stage %d is on rank %d, but the placement `%s` has chunk "
-                 "%d on rank %d",
-                 cell_place(x, x->owner[s] - 1, x->owner_cell[s]), s,
-                 x->owner[s] - 1, placement_names[p->set.placement], s, rank);
+        wrong_at(x, x->owner[s] - 1, x->owner_cell[s],
+                 text_format(
+                     p->arena,
+                     "stage %d is on rank %d, but the placement `%s` has chunk "
+                     "%d on rank %d",
+                     s, x->owner[s] - 1, placement_names[p->set.placement], s,
+                     rank));
         const char *fits = fitting_placement(x);
         if (fits)
             help(p, "use `placement %s`", fits);
@@ -455,10 +362,9 @@ static bool is_placed(Import *x)
 
 static bool is_missing(Import *x, int stage, int micro, const char *what)
 {
-    int rank = x->p->chunks[stage].rank;
-    error_at(x->p, x->p->set.schedule_at, "%s: rank %d (line %d) has no %d%s%d",
-             x->name, rank, rank + 1, stage, what, micro);
-    return false;
+    return wrong_at(
+        x, x->p->chunks[stage].rank, 0,
+        text_format(x->p->arena, "has no %d%s%d", stage, what, micro));
 }
 
 static bool is_complete(Import *x)
@@ -507,9 +413,9 @@ static Found other_end(const Import *x, Action a)
 static bool wrong_message(Import *x, int rank, Action a, const char *why)
 {
     int number = x->slot[slot_of((int)a.kind)][cell_of(x->p, a.chunk, a.micro)];
-    error_at(x->p, x->p->set.schedule_at, "%s: `%s` %s",
-             cell_place(x, rank, number), action_text(x->p, a), why);
-    return false;
+    return wrong_at(
+        x, rank, number,
+        text_format(x->p->arena, "`%s` %s", action_text(x->p, a), why));
 }
 
 /* Both ends are there, a send after its action, a receive before. */

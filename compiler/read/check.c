@@ -28,31 +28,47 @@ static void check_used(Checker *c, int result)
     }
 }
 
-/* One repetition of an entry: a layer, or an op that is a layer by itself. */
+static Value call_entry(Checker *c, const Tree *call, Value x)
+{
+    const OpKind *kind = find_op(call->text);
+    const Tree *layer = kind ? NULL : find_layer(c->p, call->text);
+    c->alone = kind != NULL;
+    if (kind && kind->tensors > 1) {
+        error_at(c->p, call->at,
+                 "`%s` takes two tensors, but an entry has one: what the entry "
+                 "above returns",
+                 call->text);
+        help(c->p,
+             "add inside a layer, as in layer skip { x + linear(x, 64) }");
+        return unknown_tensor(c, call->at);
+    }
+    if (kind)
+        return call_op(c, NULL, kind, call, NULL, &x);
+    if (layer)
+        return call_layer(c, NULL, layer, call, x, call->child);
+    unknown_call(c, NULL, call);
+    return unknown_tensor(c, call->at);
+}
+
+/* One repetition of an entry: a layer, or an op that is a layer by itself. One
+ * that is wrong stands there too, so that those behind it have an input. */
 static bool add_layer(Checker *c, const Tree *entry, const char *name)
 {
     Program *p = c->p;
     const Tree *call = entry->child;
-    const OpKind *kind = find_op(call->text);
-    const Tree *layer = kind ? NULL : find_layer(p, call->text);
-    int errors = p->errors;
+    int errors = p->errors, unknown = c->unknown_tensors;
     int input = p->layer_count ? p->layers[p->layer_count - 1].output
                                : p->input;
-    Value x = {VALUE_TENSOR, 0, input};
     c->prefix = name;
-    c->alone = kind != NULL;
     c->first_op = p->op_count;
-    Value result = kind ? call_op(c, NULL, kind, call, NULL, &x)
-                        : call_layer(c, NULL, layer, call, x, call->child);
-    if (result.kind != VALUE_TENSOR || p->errors > errors)
-        return false;
-    if (result.tensor == input) {
+    Value result = call_entry(c, call, (Value){VALUE_TENSOR, 0, input});
+    bool known = p->errors == errors && c->unknown_tensors == unknown;
+    if (known && result.tensor == input) {
         error_at(p, entry->at, "layer `%s` returns its input as it is",
                  call->text);
-        note_at(p, layer->name, "it is defined here");
-        return false;
-    }
-    check_used(c, result.tensor);
+        note_at(p, find_layer(p, call->text)->name, "it is defined here");
+    } else if (known)
+        check_used(c, result.tensor);
     p->layers = array_grow(p->arena, p->layers, p->layer_count,
                            sizeof *p->layers);
     p->layers[p->layer_count++] = (Layer){name,
@@ -129,12 +145,14 @@ static void tie(Checker *c, const Tree *model, const Tree *entry,
              near);
     } else if (other == entry) {
         error_at(p, tied->at, "`%s` cannot be tied to itself", entry->text);
-    } else if (own < 0) {
-        no_weight(p, entry, entry->name);
-    } else if (root < 0 && other->at.begin > entry->at.begin) {
+    } else if (other->at.begin > entry->at.begin) {
         error_at(p, tied->at, "`%s` stands further down", tied->text);
         note_at(p, other->at, "here");
         help(p, "tie it there, to `%s`", entry->text);
+    } else if (c->errors < p->errors) {
+        return;  // either may have no weight because it is wrong itself
+    } else if (own < 0) {
+        no_weight(p, entry, entry->name);
     } else if (root < 0) {
         no_weight(p, other, tied->at);
     } else if (q[root].rows != q[own].rows ||
@@ -150,55 +168,58 @@ static void tie(Checker *c, const Tree *model, const Tree *entry,
 
 /* ---- input and loss ---- */
 
+/* Logits and input may both be unknown. */
 static bool loss_fits(Program *p, const Tree *entry, const Tensor *logits)
 {
     bool ids = strcmp(entry->child->text, "cross_entropy") == 0;
-    Span input = p->tensors[p->input].at;
-    if (ids == (p->vocabulary > 0) && (!ids || logits->width == p->vocabulary))
-        return true;
-    if (ids && p->vocabulary) {
-        error_at(p, entry->at,
-                 "cross_entropy compares %ld values per position with a "
-                 "vocabulary of %ld",
-                 logits->width, p->vocabulary);
-        note_at(p, input, "the vocabulary, from here");
-        help(p, "end the model with linear(%ld)", p->vocabulary);
-    } else {
+    const Tensor *input = &p->tensors[p->input];
+    if (input->width == UNKNOWN_WIDTH)
+        return false;
+    if (ids != (p->vocabulary > 0)) {
         error_at(p, entry->at,
                  ids ? "cross_entropy compares token ids, but the model's "
                        "input is numbers"
                      : "mse compares numbers, but the model's input is tokens");
-        note_at(p, input, "the input is declared here");
+        note_at(p, input->at, "the input is declared here");
         help(p, ids ? "use mse" : "use cross_entropy");
+        return false;
     }
+    if (!ids || logits->width == p->vocabulary)
+        return true;
+    if (logits->width == UNKNOWN_WIDTH)
+        return false;
+    error_at(p, entry->at,
+             "cross_entropy compares %ld values per position with a "
+             "vocabulary of %ld",
+             logits->width, p->vocabulary);
+    note_at(p, input->at, "the vocabulary, from here");
+    help(p, "end the model with linear(%ld)", p->vocabulary);
     return false;
 }
 
-static bool check_loss(Checker *c, const Tree *entry)
+static void check_loss(Checker *c, const Tree *entry)
 {
     Program *p = c->p;
     if (p->layer_count == 0) {
         error_at(p, entry->at,
                  "a model needs at least one layer before its loss");
-        return false;
+        return;
     }
     int last = p->layer_count - 1;
     Value x = {VALUE_TENSOR, 0, p->layers[last].output};
     Tensor logits = p->tensors[x.tensor];
-    if (!loss_fits(p, entry, &logits))
-        return false;
+    bool fits = loss_fits(p, entry, &logits);
     c->prefix = entry->text;
     c->alone = true;
     c->first_op = p->op_count;
     p->layer_count = last;  // the loss belongs to the last layer
-    Value done = call_op(c, NULL, find_op(entry->child->text), entry->child,
-                         NULL, &x);
-    p->targets = new_tensor(
-        c, "targets", p->vocabulary ? TENSOR_IDS : TENSOR_EXACT, logits.seq,
-        p->vocabulary ? 0 : logits.width, entry->at);
+    call_op(c, NULL, find_op(entry->child->text), entry->child, NULL, &x);
+    if (fits)
+        p->targets = new_tensor(
+            c, "targets", p->vocabulary ? TENSOR_IDS : TENSOR_EXACT, logits.seq,
+            p->vocabulary ? 0 : logits.width, entry->at);
     p->layer_count = last + 1;
     p->layers[last].op_count++;
-    return done.kind == VALUE_TENSOR;
 }
 
 /* A file that came by -D without a format is of the kind that the input
@@ -218,15 +239,14 @@ static void check_data_kind(Program *p, Span input_at)
     help(p, numbers ? "data bytes \"FILE\"" : "data numbers \"FILE\"");
 }
 
-static bool check_input(Checker *c, const Tree *input)
+/* The sizes of the input; false: they are not known. */
+static bool input_sizes(Program *p, const Tree *input, long size[2], int *count)
 {
-    Program *p = c->p;
     const Tree *dimension = input->child->child,
                *vocabulary = input->child->next;
-    long size[2] = {1, 1};
-    int count = 0, most = vocabulary ? 1 : 2, errors = p->errors;
-    for (; dimension; dimension = dimension->next, count++) {
-        if (count == most) {
+    int most = vocabulary ? 1 : 2, errors = p->errors;
+    for (; dimension; dimension = dimension->next, ++*count) {
+        if (*count == most) {
             error_at(p, dimension->at,
                      vocabulary ? "tokens have one dimension, their sequence"
                                 : "numbers have one or two dimensions");
@@ -234,19 +254,30 @@ static bool check_input(Checker *c, const Tree *input)
                  input->text);
             return false;
         }
-        whole_number(p, dimension, "the dimension", 1, MAX_SEQ, &size[count]);
+        whole_number(p, dimension, "the dimension", 1, MAX_SEQ, &size[*count]);
     }
     if (vocabulary)
         whole_number(p, vocabulary, "the vocabulary", 2, MAX_WIDTH,
                      &p->vocabulary);
+    return p->errors == errors;
+}
+
+static void check_input(Checker *c, const Tree *input)
+{
+    Program *p = c->p;
+    const Tree *vocabulary = input->child->next;
+    long size[2] = {1, 1};
+    int count = 0;
+    if (!input_sizes(p, input, size, &count)) {
+        p->input = unknown_tensor(c, input->at).tensor;
+        return;
+    }
     long seq = vocabulary || count == 2 ? size[0] : 1,
          width = vocabulary ? 0 : size[count == 2];
     p->input = new_tensor(c, input->text,
                           vocabulary ? TENSOR_IDS : TENSOR_FLOATS, seq, width,
                           input->at);
-    if (p->errors == errors)
-        check_data_kind(p, input->at);
-    return p->errors == errors;
+    check_data_kind(p, input->at);
 }
 
 /* ---- the model ---- */
@@ -259,15 +290,14 @@ static bool is_loss(const Tree *entry)
 }
 
 /* An entry's repetitions: h -> h.0, h.1, ...; without a count just h. */
-static bool check_entry(Checker *c, const Tree *model, const Tree *entry)
+static void check_entry(Checker *c, const Tree *model, const Tree *entry)
 {
     Program *p = c->p;
     const Tree *next = entry->child->next, *count_at = NULL;
     long count = 1;
     if (next && next->kind != TREE_TIED) {
         count_at = next;
-        if (!whole_number(p, next, "the repetition", 1, MAX_LAYERS, &count))
-            return false;
+        whole_number(p, next, "the repetition", 1, MAX_LAYERS, &count);
         next = next->next;
     }
     for (long i = 0; i < count; i++) {
@@ -276,14 +306,14 @@ static bool check_entry(Checker *c, const Tree *model, const Tree *entry)
             name = text_format(p->arena, "%s.%ld", name, i);
         if (p->layer_count == MAX_LAYERS) {
             error_at(p, entry->at, "more than %d layers", MAX_LAYERS);
-            return false;
+            c->over = true;
+            return;
         }
         if (!add_layer(c, entry, name))
-            return false;
+            break;  // the others are wrong in the same way
     }
     if (next)
         tie(c, model, entry, next);
-    return true;
 }
 
 static void check_name(Program *p, const Tree *model, const Tree *entry)
@@ -303,9 +333,8 @@ static const Tree *find_input(const Tree *model)
     return entry;
 }
 
-static void check_place(Checker *c, const Tree *model, const Tree *entry)
+static void check_place(Program *p, const Tree *model, const Tree *entry)
 {
-    Program *p = c->p;
     const Tree *call = entry->child;
     if (entry->kind == TREE_INPUT) {
         const Tree *first = find_input(model);
@@ -325,16 +354,21 @@ static void check_place(Checker *c, const Tree *model, const Tree *entry)
                      call->next->kind == TREE_TIED
                          ? "a loss has no weight that could be tied"
                          : "a loss cannot be repeated");
-    } else if (!find_op(call->text) && !find_layer(p, call->text)) {
-        unknown_call(c, call, false);
     }
 }
 
-/* What can be said before anything is evaluated: each mistake for itself. */
-static bool check_entries(Checker *c, const Tree *model)
+/* Is it a loss, or may it be meant as one: the last entry, of no known op. */
+static bool ends_model(const Program *p, const Tree *entry)
 {
-    Program *p = c->p;
-    int errors = p->errors, count = 0;
+    return is_loss(entry) ||
+           (entry->kind == TREE_ENTRY && !entry->next &&
+            !find_op(entry->child->text) && !find_layer(p, entry->child->text));
+}
+
+/* What can be said before anything is evaluated: each mistake for itself. */
+static bool check_entries(Program *p, const Tree *model)
+{
+    int count = 0;
     bool loss = false;
     const Tree *entry = model->child;
     if (entry && !find_input(model)) {
@@ -348,14 +382,14 @@ static bool check_entries(Checker *c, const Tree *model)
             return false;
         }
         check_name(p, model, entry);
-        check_place(c, model, entry);
-        loss |= is_loss(entry);
+        check_place(p, model, entry);
+        loss |= ends_model(p, entry);
     }
-    if (!loss && p->errors == errors) {
+    if (!loss) {
         error_at(p, model->name, "model `%s` has no loss", model->text);
         help(p, "end it with `loss : cross_entropy` or `loss : mse`");
     }
-    return p->errors == errors;
+    return true;
 }
 
 /* So that no later sum overflows: 65536 micro-batches of it fit 63 bits. */
@@ -378,16 +412,59 @@ static void check_sizes(Program *p, const Tree *model)
     help(p, "at most %.3g are supported", MOST);
 }
 
+/* ---- a target that reaches its own prediction ---- */
+
+static bool is_place_of_earlier_op(const Program *p, int op)
+{
+    for (int i = 0; i < op; i++)
+        if (p->ops[i].at.begin == p->ops[op].at.begin)
+            return true;
+    return false;
+}
+
+/* The targets are the next tokens of the input, and every op lies between input
+ * and loss; so one that lets a position see those behind it shows it its own
+ * target. A loss of numbers has targets of its own. */
+static void warn_of_own_targets(Program *p, const Tree *loss)
+{
+    for (int i = 0; p->vocabulary && i < p->op_count; i++) {
+        const Op *op = &p->ops[i];
+        if (!op->kind->causal || op->causal ||
+            p->tensors[op->input[0]].seq == 1 || is_place_of_earlier_op(p, i))
+            continue;
+        warning_at(p, op->at,
+                   "without `causal` a position sees the token that it is to "
+                   "predict");
+        note_at(p, loss->at, "the loss compares with the next token");
+        help(p, "write %s(%s%ld, causal)", op->kind->name,
+             strchr(op->label, '.') ? ".., " : "", op->heads);
+    }
+}
+
 static void check_model(Checker *c, const Tree *model)
 {
-    c->p->name = model->text;
-    if (!check_entries(c, model) || !check_input(c, model->child))
+    Program *p = c->p;
+    const Tree *entry = model->child, *loss = NULL;
+    p->name = model->text;
+    c->errors = p->errors;
+    if (!check_entries(p, model))
         return;
-    for (const Tree *entry = model->child->next; entry; entry = entry->next)
-        if (is_loss(entry) ? !check_loss(c, entry)
-                           : !check_entry(c, model, entry))
-            return;
-    check_sizes(c->p, model);
+    if (entry && entry->kind == TREE_INPUT)
+        check_input(c, entry);
+    else
+        p->input = unknown_tensor(c, model->at).tensor;
+    for (; entry && !c->over; entry = entry->next) {
+        if (entry->kind == TREE_ENTRY && !is_loss(entry))
+            check_entry(c, model, entry);
+        else if (is_loss(entry) && !entry->next)
+            check_loss(c, loss = entry);
+    }
+    if (p->errors == c->errors)
+        check_sizes(p, model);
+    if (!p->errors)
+        warn_of_own_targets(p, loss);
+    else
+        check_meant_layers(c);
 }
 
 /* ---- layers, and the whole ---- */

@@ -22,17 +22,22 @@ const char *number_text(Program *p, double number);  // 1048577, 0.1, 1e+30
 const char *kind_text(const Tree *at);               // "text", "a list"
 bool apply_operator(Program *p, const Tree *at, double a, double b,
                     double *value);
+bool is_whole(double value, long least, long most);
 /* `what` opens the message: "the width". */
 bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most);
+/* A constant expression that is a whole number from least to most. */
+bool whole_number(Program *p, const Tree *at, const char *what, long least,
+                  long most, long *value);
 bool is_time(const Program *p, const Tree *at, int levels);
 /* Is the call one of min, max or floor, with so many arguments as it takes. */
 bool function_fits(Program *p, const Tree *call);
 /* `own`: names that are known here beside the lets. */
 void unknown_number(Program *p, const Tree *at, const char *const *own,
                     int own_count);
-/* Reports a name like 10xs. */
-bool is_wrong_number(Program *p, const Tree *at);
+/* Reports a name like 10xs; of 2dim with a known `dim` it says what to write. */
+bool is_wrong_number(Program *p, const Tree *at, const char *const *known,
+                     int count);
 
 /* ---- settings: one row each, in check_settings.c ---- */
 
@@ -78,12 +83,26 @@ const Schedule *schedule_from(Program *p, const char *path);  // of a file
 /* ---- check_settings.c ---- */
 
 const char *nearest_schedule(Program *p, const char *name);  // or NULL
+/* ---- check_placement.c: of the schedule: placement, virtual, stages ---- */
+
+void check_placement(Program *p);
 
 /* ---- layout.c ---- */
 
 void read_layout(Program *p, const Tree *value);  // text -> set.sizes, counting `t` alone
+void take_virtual(Program *p);  // set.virtuals of a layout, unless the file has it
+
+static inline bool is_written(Number number)
+{
+    return number.at.source >= 0;
+}
 
 /* ---- values ---- */
+
+/* After an error the check goes on, so that one run finds all that is wrong.
+ * What a wrong call would have returned is a tensor of unknown width, which
+ * fits everywhere; a wrong number or name is nothing at all. */
+enum { UNKNOWN_WIDTH = -1 };
 
 typedef enum {
     VALUE_NOTHING,  // already reported
@@ -107,6 +126,11 @@ struct CallFrame {  // a layer that is being evaluated
     const CallFrame *outer;
 };
 
+typedef struct Reported {
+    const char *what;
+    const Tree *body;  // that it is about; NULL: all
+} Reported;
+
 typedef struct Checker {
     Program *p;
     const char *prefix;  // "h.3"
@@ -114,9 +138,17 @@ typedef struct Checker {
     int first_op;            // of this layer
     const CallFrame *frame;  // innermost first
     int levels;              // of expressions inside one another
+    int errors;              // before the model
     long evaluations;        // of all expressions so far
+    bool over;  // a limit is reached: the rest would say the same again
     const Tree **failed;     // layers whose body is wrong: not evaluated again
     int failed_count;
+    const Tree **meant;      // called, but their bodies not evaluated
+    int meant_count;
+    bool apart;  // such a body is evaluated: those that it calls wait
+    int unknown_tensors;     // so far
+    Reported *reported;      // what is said once
+    int reported_count;
     int *label_op, *label_next;  // hash table of this layer's labels
 } Checker;
 
@@ -131,6 +163,8 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
 Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Tree *call,
               const Tree *given, const Value *first);
 Value add_op(Checker *c, const Tree *at, Value a, Value b);
+/* In place of what a wrong call would have returned. */
+Value unknown_tensor(Checker *c, Span at);
 
 /* ---- check_layer.c ---- */
 
@@ -139,8 +173,14 @@ bool is_bound(const Scope *scope, const char *name);
 /* Evaluates the body with `x` as its input and numbers as the rest. */
 Value call_layer(Checker *c, Scope *scope, const Tree *layer, const Tree *call,
                  Value x, const Tree *arguments);
+/* The bodies of layers whose calls are wrong: their mistakes are reported with
+ * those of the others, not after them. */
+void check_meant_layers(Checker *c);
+bool is_reported(Checker *c, const char *what, const Tree *body);  // notes it
 const Tree *find_layer(const Program *p, const char *name);
-void unknown_call(Checker *c, const Tree *at, bool loss);
+/* Reports the call, and what is wrong in its arguments; scope NULL: in the
+ * model. */
+void unknown_call(Checker *c, Scope *scope, const Tree *call);
 /* After an error: the calls that led here. */
 void note_calls(Checker *c);
 

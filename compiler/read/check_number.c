@@ -44,11 +44,19 @@ static const Tree *find_let_below(const Program *p, const char *name)
     return NULL;
 }
 
-bool is_wrong_number(Program *p, const Tree *at)
+bool is_wrong_number(Program *p, const Tree *at, const char *const *known,
+                     int count)
 {
+    int digits = (int)strspn(at->text, "0123456789.");
+    const char *name = at->text + digits;
     if (!isdigit((unsigned char)at->text[0]))
         return false;
     error_at(p, at->at, "`%s` is no number with a unit", at->text);
+    for (int i = 0; i < count; i++)
+        if (strcmp(known[i], name) == 0) {
+            help(p, "write %.*s*%s", digits, at->text, name);
+            return true;
+        }
     help(p, UNITS);
     return true;
 }
@@ -56,13 +64,15 @@ bool is_wrong_number(Program *p, const Tree *at)
 void unknown_number(Program *p, const Tree *at, const char *const *own,
                     int own_count)
 {
-    if (p->errors > MAX_ERRORS || is_wrong_number(p, at))
+    if (p->errors > MAX_ERRORS)
         return;
     int count = own_count + p->let_count;
     const char **known = arena_take(p->arena,
                                     sizeof *known * (size_t)(count + 1));
     for (int i = 0; i < count; i++)
         known[i] = i < own_count ? own[i] : p->lets[i - own_count].name;
+    if (is_wrong_number(p, at, known, count))
+        return;
     error_at(p, at->at, "`%s` is no number that is known here", at->text);
     const Tree *below = find_let_below(p, at->text);
     const char *near = nearest(at->text, known, count);
@@ -237,11 +247,16 @@ bool is_time(const Program *p, const Tree *at, int levels)
     return false;
 }
 
+bool is_whole(double value, long least, long most)
+{
+    return value >= (double)least && value <= (double)most &&
+           value == floor(value);
+}
+
 bool in_range(Program *p, const Tree *at, const char *what, double value,
               long least, long most)
 {
-    if (value >= (double)least && value <= (double)most &&
-        value == floor(value))
+    if (is_whole(value, least, most))
         return true;
     error_at(p, at->at, "%s is %s, but must be a whole number from %ld to %ld",
              what, number_text(p, value), least, most);

@@ -15,6 +15,7 @@ typedef struct Arguments {  // of a call, sorted
     double number;  // width or heads
     const Tree *number_at;
     bool causal, nobias;
+    bool wrong;  // something of it is reported
 } Arguments;
 
 /* ---- tensors and parameters ---- */
@@ -24,7 +25,7 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
 {
     Program *p = c->p;
     double floats = p->set.rows.value * (double)seq *
-                    (double)(width ? width : 1);
+                    (double)(width > 0 ? width : 1);
     if (floats > MAX_FLOATS) {
         error_at(p, at, "`%s` would hold %.3g values per micro-batch", name,
                  floats);
@@ -32,6 +33,7 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
                 number_text(p, p->set.rows.value));
         help(p, "at most %.3g are supported", MAX_FLOATS);
         floats = 1;
+        c->over = true;
     }
     p->tensors = array_grow(p->arena, p->tensors, p->tensor_count,
                             sizeof *p->tensors);
@@ -46,6 +48,20 @@ int new_tensor(Checker *c, const char *name, TensorKind kind, long seq,
     made->floats = kind == TENSOR_FLOATS ? dtype_floats(p, made->values)
                                          : made->values;
     return p->tensor_count++;
+}
+
+Value unknown_tensor(Checker *c, Span at)
+{
+    const Program *p = c->p;
+    long seq = p->input < 0 ? 1 : p->tensors[p->input].seq;
+    c->unknown_tensors++;
+    int made = new_tensor(c, "?", TENSOR_FLOATS, seq, UNKNOWN_WIDTH, at);
+    return (Value){VALUE_TENSOR, 0, made};
+}
+
+static bool is_unknown(const Tensor *x)
+{
+    return x->width == UNKNOWN_WIDTH;
 }
 
 static int new_parameter(Checker *c, const char *label, const char *role,
@@ -76,14 +92,16 @@ static double inverse_root(
     return y;
 }
 
-static void check_parameter_size(Program *p, const Parameter *q, const Op *op)
+static void check_parameter_size(Checker *c, const Parameter *q, const Op *op)
 {
+    Program *p = c->p;
     double size = (double)q->rows * (double)(q->columns ? q->columns : 1);
     if (size <= MAX_FLOATS)
         return;
     error_at(p, op->at, "`%s` is [%ld x %ld], %.3g values", q->name, q->rows,
              q->columns, size);
     help(p, "at most %.3g are supported", MAX_FLOATS);
+    c->over = true;
 }
 
 /* Initial values as in GPT-2 for tables, 1 / sqrt(inputs) for matrices, so that
@@ -106,14 +124,15 @@ static void add_parameters(Checker *c, Op *op, bool bias)
         break;
     case WEIGHT_MATRIX:
         op->weight = new_parameter(c, op->label, "weight", width, x->width);
-        p->parameters[op->weight].deviation = inverse_root((double)x->width);
+        p->parameters[op->weight].deviation = inverse_root(
+            is_unknown(x) ? 1 : (double)x->width);
         break;
     case WEIGHT_SCALE:
         op->weight = new_parameter(c, op->label, "weight", width, 0);
         p->parameters[op->weight].fill = 1;
     }
     if (op->weight >= 0)
-        check_parameter_size(p, &p->parameters[op->weight], op);
+        check_parameter_size(c, &p->parameters[op->weight], op);
     if (bias)
         op->bias = new_parameter(c, op->label, "bias", width, 0);
 }
@@ -184,7 +203,8 @@ static const char *label_for(Checker *c, const OpKind *kind, const Tree *given)
 static bool shapes_equal(Checker *c, const Tree *at, const Tensor *x,
                          const Tensor *y)
 {
-    if (x->seq == y->seq && x->width == y->width)
+    if (is_unknown(x) || is_unknown(y) ||
+        (x->seq == y->seq && x->width == y->width))
         return true;
     error_at(c->p, at->at, "`%s` is [%ld x %ld], but `%s` is [%ld x %ld]",
              x->name, x->seq, x->width, y->name, y->seq, y->width);
@@ -219,13 +239,15 @@ static bool fits(Checker *c, const OpKind *kind, const Tree *at,
     const Tensor *x = &p->tensors[a->tensor[0].tensor];
     for (int i = 0; i < kind->tensors; i++) {
         const Tensor *t = &p->tensors[a->tensor[i].tensor];
-        if (kind->ids == (t->kind == TENSOR_IDS))
+        if (is_unknown(t) || kind->ids == (t->kind == TENSOR_IDS))
             continue;
         wrong_kind(c, kind, at, t);
         return false;
     }
     if (kind->tensors == 2)
         return shapes_equal(c, at, x, &p->tensors[a->tensor[1].tensor]);
+    if (is_unknown(x))
+        return true;
     if (kind->result == RESULT_THIRD && x->width % 3 != 0) {
         error_at(p, at->at,
                  "attention needs queries, keys and values side by side, but "
@@ -250,14 +272,16 @@ static Value append_op(Checker *c, const OpKind *kind, const Tree *at,
 {
     Program *p = c->p;
     if (!fits(c, kind, at, a))
-        return nothing;
+        return unknown_tensor(c, at->at);
     if (p->op_count == MAX_OPS) {
         error_at(p, at->at, "more than %d ops", MAX_OPS);
+        c->over = true;
         return nothing;
     }
     if (p->op_count - c->first_op == MAX_LAYER_OPS) {
         error_at(p, at->at, "more than %d ops in one layer", MAX_LAYER_OPS);
         help(p, "a layer is what cannot be cut: make it several entries");
+        c->over = true;
         return nothing;
     }
     long seq = p->tensors[a->tensor[0].tensor].seq,
@@ -278,11 +302,12 @@ static Value append_op(Checker *c, const OpKind *kind, const Tree *at,
         p->tensors[op.input[i]].uses++;
     }
     if (kind->result != RESULT_LOSS)
-        op.output = new_tensor(c, op.label, TENSOR_FLOATS, seq,
-                               kind->result == RESULT_WIDTH   ? (long)a->number
-                               : kind->result == RESULT_THIRD ? width / 3
-                                                              : width,
-                               at->at);
+        op.output = new_tensor(
+            c, op.label, TENSOR_FLOATS, seq,
+            kind->result == RESULT_WIDTH ? (long)a->number
+            : kind->result == RESULT_THIRD && width != UNKNOWN_WIDTH ? width / 3
+                                                                     : width,
+            at->at);
     if (kind->stats > 0)
         op.stats = new_tensor(
             c, text_format(p->arena, "%s.stats", op.label), TENSOR_EXACT, seq,
@@ -333,65 +358,83 @@ static bool is_wrong_flag(Checker *c, const Scope *scope, const Tree *argument)
             strcmp(argument->text, "nobias") == 0);
 }
 
-static bool wrong_argument(Checker *c, const OpKind *kind, Span at,
-                           const char *message, const char *word)
+/* Once for each call: its usage says all. */
+static void wrong_argument(Checker *c, const OpKind *kind, Span at,
+                           Arguments *a, const char *message, const char *word)
 {
-    error_at(c->p, at, message, kind->name, word);
-    help(c->p, "%s", usage_of(c, kind));
-    return false;
+    if (!a->wrong) {
+        error_at(c->p, at, message, kind->name, word);
+        help(c->p, "%s", usage_of(c, kind));
+    }
+    a->wrong = true;
 }
 
-/* Sorts one argument: a tensor, the op's number, or a flag. */
-static bool take_argument(Checker *c, Scope *scope, const OpKind *kind,
-                          const Tree *argument, Arguments *a)
+static void take_value(Checker *c, const OpKind *kind, const Tree *argument,
+                       Value value, Arguments *a)
 {
-    bool wants_number = kind->result == RESULT_WIDTH || kind->heads;
-    if (is_flag(kind, argument, a))
-        return true;
-    if (is_wrong_flag(c, scope, argument))
-        return wrong_argument(c, kind, argument->at, "`%s` takes no `%s`",
-                              argument->text);
-    if (argument->kind == TREE_ARGUMENT)
-        return wrong_argument(c, kind, argument->at,
-                              "`%s` takes no argument called `%s`",
-                              argument->text);
-    Value value = eval(c, scope, argument);
-    if (value.kind == VALUE_NOTHING)
-        return false;
-    if (value.kind == VALUE_TENSOR && a->tensors < kind->tensors) {
+    bool tensor = value.kind == VALUE_TENSOR,
+         wants_number = kind->result == RESULT_WIDTH || kind->heads;
+    if (value.kind == VALUE_NOTHING) {
+        a->wrong = true;
+    } else if (tensor && a->tensors < kind->tensors) {
         a->tensor[a->tensors++] = value;
-    } else if (value.kind == VALUE_NUMBER && wants_number && !a->number_at) {
+    } else if (!tensor && wants_number && !a->number_at) {
         a->number = value.number;
         a->number_at = argument;
     } else {
-        return wrong_argument(c, kind, argument->at,
-                              value.kind == VALUE_TENSOR ? "`%s` takes no %s"
-                              : wants_number             ? "`%s` takes one %s"
-                                                         : "`%s` takes no %s",
-                              value.kind == VALUE_TENSOR
-                                  ? a->tensors ? "further tensor" : "tensor"
-                                  : "number");
+        wrong_argument(c, kind, argument->at, a,
+                       !tensor && wants_number ? "`%s` takes one %s"
+                                               : "`%s` takes no %s",
+                       !tensor      ? "number"
+                       : a->tensors ? "further tensor"
+                                    : "tensor");
     }
-    return true;
 }
 
-static bool complete(Checker *c, const OpKind *kind, const Tree *at,
-                     Arguments *a)
+/* Sorts one argument: a tensor, the op's number, or a flag. */
+static void take_argument(Checker *c, Scope *scope, const OpKind *kind,
+                          const Tree *argument, Arguments *a)
 {
-    if (a->tensors < kind->tensors)
-        return wrong_argument(c, kind, at->at, "`%s` needs %s",
-                              kind->tensors == 1 ? "a tensor" : "two tensors");
-    if (kind->result != RESULT_WIDTH && !kind->heads)
-        return true;
-    if (!a->number_at)
-        return wrong_argument(c, kind, at->at, "`%s` needs its %s",
-                              kind->heads ? "number of heads" : "width");
-    if (in_range(c->p, a->number_at,
-                 kind->heads ? "the number of heads" : "the width", a->number,
-                 1, MAX_WIDTH))
-        return true;
+    if (is_flag(kind, argument, a))
+        return;
+    if (is_wrong_flag(c, scope, argument))
+        wrong_argument(c, kind, argument->at, a, "`%s` takes no `%s`",
+                       argument->text);
+    else if (argument->kind == TREE_ARGUMENT)
+        wrong_argument(c, kind, argument->at, a,
+                       "`%s` takes no argument called `%s`", argument->text);
+    else
+        take_value(c, kind, argument, eval(c, scope, argument), a);
+}
+
+/* A number that is no literal is the same wherever its name stands. */
+static void check_number(Checker *c, const char *what, Arguments *a)
+{
+    Program *p = c->p;
+    if (is_whole(a->number, 1, MAX_WIDTH))
+        return;
+    const char *said = text_format(p->arena, "%s is %s", what,
+                                   number_text(p, a->number));
+    a->wrong = true;
+    if (a->number_at->kind != TREE_NUMBER && is_reported(c, said, NULL))
+        return;
+    in_range(p, a->number_at, what, a->number, 1, MAX_WIDTH);
     note_calls(c);
-    return false;
+}
+
+static void check_complete(Checker *c, const OpKind *kind, const Tree *at,
+                           Arguments *a)
+{
+    bool wants_number = kind->result == RESULT_WIDTH || kind->heads;
+    if (a->tensors < kind->tensors) {
+        wrong_argument(c, kind, at->at, a, "`%s` needs %s",
+                       kind->tensors == 1 ? "a tensor" : "two tensors");
+    } else if (wants_number && !a->number_at) {
+        wrong_argument(c, kind, at->at, a, "`%s` needs its %s",
+                       kind->heads ? "number of heads" : "width");
+    } else if (wants_number) {
+        check_number(c, kind->heads ? "the number of heads" : "the width", a);
+    }
 }
 
 Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Tree *call,
@@ -402,10 +445,10 @@ Value call_op(Checker *c, Scope *scope, const OpKind *kind, const Tree *call,
         a.tensor[a.tensors++] = *first;
     for (const Tree *argument = call->child; argument;
          argument = argument->next)
-        if (!take_argument(c, scope, kind, argument, &a))
-            return nothing;
-    return complete(c, kind, call, &a) ? append_op(c, kind, call, given, &a)
-                                       : nothing;
+        take_argument(c, scope, kind, argument, &a);
+    check_complete(c, kind, call, &a);
+    return a.wrong ? unknown_tensor(c, call->at)
+                   : append_op(c, kind, call, given, &a);
 }
 
 Value add_op(Checker *c, const Tree *at, Value a, Value b)

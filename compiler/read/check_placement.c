@@ -32,11 +32,6 @@ bool schedule_takes(const Schedule *s, Placement placement, int stages,
            !(s->even_stages && stages % 2);
 }
 
-static bool is_written(Number number)
-{
-    return number.at.source >= 0;
-}
-
 static bool choose_placement(Program *p)
 {
     Settings *set = &p->set;
@@ -78,6 +73,36 @@ static const char *needed_chunks(Program *p)
     }
 }
 
+static bool is_by_layout(const Settings *set)
+{
+    return set->layout && set->virtuals.at.begin == set->split_at.begin &&
+           set->virtuals.at.source == set->split_at.source;
+}
+
+static void help_chunks(Program *p, int virtuals)
+{
+    const Settings *set = &p->set;
+    const Schedule *s = set->schedule;
+    int even = 2 * (int)set->stages.value, ranks = (int)set->stages.value;
+    bool one = schedule_takes(s, set->placement, even, 1) &&
+               set->placement != PLACE_TWIN;
+    int fitting = one || set->placement == PLACE_TWIN ? 1
+                  : set->placement == PLACE_WAVE      ? virtuals + 1
+                                                      : 2;
+    if (one && s->block)
+        help(p, "name the rank's chunk in its actions: F(m, k), with k from 0 "
+                "to v - 1");
+    else if (is_by_layout(set))
+        help(p, "use %sa layout of %d stages",
+             one ? "`schedule interleaved`, or " : "", ranks * fitting);
+    else if (one)
+        help(p, s->any_placement && s->orders
+                    ? "use `virtual 1`, or `placement vee`"
+                    : "use `virtual 1`, or `schedule interleaved`");
+    else
+        help(p, "use `virtual %d`", fitting);
+}
+
 static bool fits_chunks(Program *p)
 {
     Settings *set = &p->set;
@@ -87,25 +112,20 @@ static bool fits_chunks(Program *p)
     int even = 2 * (int)set->stages.value;  // that is seen to later
     if (schedule_takes(s, set->placement, even, virtuals))
         return true;
+    const char *found = is_by_layout(set)
+                            ? text_format(p->arena,
+                                          "the layout has %d stages for %d "
+                                          "ranks",
+                                          set->size_count,
+                                          (int)set->stages.value)
+                            : text_format(p->arena, "`virtual` is %d",
+                                          virtuals);
     error_at(p, is_written(set->virtuals) ? set->virtuals.at : set->schedule_at,
-             "%s `%s` runs %s, but `virtual` is %d",
-             foreign ? "placement" : "schedule",
+             "%s `%s` runs %s, but %s", foreign ? "placement" : "schedule",
              foreign ? placement_names[set->placement] : s->name,
-             needed_chunks(p), virtuals);
+             needed_chunks(p), found);
     note_at(p, set->schedule_at, "the schedule is chosen here");
-    if (schedule_takes(s, set->placement, even, 1) &&
-        set->placement != PLACE_TWIN)
-        help(p, s->block
-                    ? "name the rank's chunk in its actions: F(m, k), with k "
-                      "from 0 to v - 1"
-                : s->any_placement && s->orders
-                    ? "use `virtual 1`, or `placement vee`"
-                    : "use `virtual 1`, or `schedule interleaved`");
-    else
-        help(p, "use `virtual %d`",
-             set->placement == PLACE_TWIN   ? 1
-             : set->placement == PLACE_WAVE ? virtuals + 1
-                                            : 2);
+    help_chunks(p, virtuals);
     return false;
 }
 

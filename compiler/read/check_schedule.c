@@ -13,6 +13,7 @@
  * block runs: schedule_block.c. */
 #include "check.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum {
@@ -86,10 +87,29 @@ static void bind_name(Binder *b, Tree *at)
     unknown_number(p, at, names, b->count);
 }
 
+/* 2M: two million, or twice the micro-batches. */
+static void check_unit(Binder *b, const Tree *number)
+{
+    const char *text = b->p->sources[number->at.source].text;
+    int unit = number->at.end;
+    while (unit > number->at.begin && isalpha((unsigned char)text[unit - 1]))
+        unit--;
+    const char *name = text_copy(b->p->arena, text + unit,
+                                 (size_t)(number->at.end - unit));
+    if (find_known(b, name) < 0 && !find_let(b->p, name))
+        return;
+    int digits = unit - number->at.begin;
+    const char *value = number_text(b->p, number->number);
+    error_at(b->p, number->at, "`%.*s%s` is %s, but `%s` is a number here",
+             digits, text + number->at.begin, name, value, name);
+    help(b->p, "write %.*s*%s, or %s", digits, text + number->at.begin, name,
+         value);
+}
+
 static void bind_names(Binder *b, Tree *at)
 {
     switch (at->kind) {
-    case TREE_NUMBER: return;
+    case TREE_NUMBER: check_unit(b, at); return;
     case TREE_NAME: bind_name(b, at); return;
     case TREE_CALL:
         if (!function_fits(b->p, at))

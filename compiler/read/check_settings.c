@@ -791,6 +791,7 @@ void check_settings(Program *p)
     set_machines(p);
     set_defines(p, &seen);
     check_blocks(p, &seen);
+    take_virtual(p);
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
     check_placement(p);

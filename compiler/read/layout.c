@@ -178,21 +178,52 @@ static bool all_symbols(Layout *l)
     return true;
 }
 
+static bool read_text(Layout *l)
+{
+    int length = (int)strlen(l->text);
+    if (!all_symbols(l))
+        return false;
+    if (!l->embeds)
+        return wrong(l, 0, length, "the layout does not begin with `E`");
+    if (!l->ends)
+        return wrong(l, 0, length, "the layout does not end with `L`");
+    return true;
+}
+
 void read_layout(Program *p, const Tree *value)
 {
     Layout l = {.p = p, .text = value->text, .at = value->at};
-    int length = (int)strlen(l.text);
     p->set.split = SPLIT_EXPLICIT;
     p->set.split_at = value->at;
     p->set.layout = value->text;
-    if (!all_symbols(&l))
-        return;
-    if (!l.embeds)
-        wrong(&l, 0, length, "the layout does not begin with `E`");
-    else if (!l.ends)
-        wrong(&l, 0, length, "the layout does not end with `L`");
-    else
+    if (read_text(&l))
         end_stage(&l);
+    else
+        p->set.size_count = 0;
+}
+
+/* Megatron gives v by the stages of the text. */
+void take_virtual(Program *p)
+{
+    enum { MOST = 256 };
+    Settings *set = &p->set;
+    int stages = (int)set->stages.value, count = set->size_count;
+    if (!set->layout || !count || is_written(set->virtuals) ||
+        !is_written(set->stages) || count > MOST * stages)
+        return;
+    if (count % stages == 0) {
+        set->virtuals = (Number){count / stages, set->split_at};
+        return;
+    }
+    error_at(p, set->split_at,
+             "the layout has %d stages, which is no multiple of `stages`, %d",
+             count, stages);
+    note_at(p, set->stages.at, "from here");
+    if (count > stages)
+        help(p, "use `stages %d`, or a layout of %d or %d stages", count,
+             count / stages * stages, (count / stages + 1) * stages);
+    else
+        help(p, "use `stages %d`, or a layout of %d stages", count, stages);
 }
 
 /* ---- with the layers of the model ---- */
@@ -217,6 +248,20 @@ static bool has_all_layers(Program *p, int first, int last)
     return false;
 }
 
+/* A stage of the layout is a chunk. */
+static void help_count(Program *p)
+{
+    const Settings *set = &p->set;
+    if (!is_written(set->stages))
+        help(p, "use `stages %d`", set->size_count);
+    else if (set->size_count % p->ranks == 0)
+        help(p, "use `virtual %d`, or leave it out",
+             set->size_count / p->ranks);
+    else
+        help(p, "use a layout of %d stages: stages times virtual",
+             p->copy_chunks);
+}
+
 /* The layers before and behind belong to E, in the first stage, and to L, in
  * the last. */
 bool fit_layout(Program *p)
@@ -235,10 +280,11 @@ bool fit_layout(Program *p)
         return false;
     }
     if (set->size_count != p->copy_chunks) {
-        error_at(p, set->split_at, "the layout has %d stages for %d chunks",
-                 set->size_count, p->copy_chunks);
+        error_at(p, set->split_at, "the layout has %d stages for %d chunk%s",
+                 set->size_count, p->copy_chunks,
+                 p->copy_chunks == 1 ? "" : "s");
         note_at(p, set->stages.at, "%g stages, from here", set->stages.value);
-        help(p, "a stage of the layout is a chunk: stages times virtual");
+        help_count(p);
         return false;
     }
     if (!has_all_layers(p, first, last))

@@ -1,47 +1,44 @@
 /* finite_difference.c: is every gradient the derivative of its forward pass?
  *
- * The kernels are compiled in double. For each op and shape, L = sum(dy * y)
- * with random dy is differentiated by central differences in every element of
- * every input and weight, and compared with what _input and _weight say. The
- * inputs `prev` and the gradients that _weight adds to are random beforehand
- * and subtracted afterwards, so a kernel that forgets them, or overwrites where
- * it should add, fails as well. The error is relative to the length of the
- * whole gradient. */
-#include "double.h"
+ * The kernels are compiled in double. For each row of the op table and each
+ * shape that it can have, L = sum(dy * y) with random dy is differentiated by
+ * central differences in every element of every input and weight, and compared
+ * with what _input and _weight say. The inputs `prev` and the gradients that
+ * _weight adds to are random beforehand and subtracted afterwards, so a kernel
+ * that forgets them, or overwrites where it should add, fails as well. The
+ * error is relative to the length of the whole gradient.
+ *
+ * How a kernel is called follows from its row: calls/print.c writes calls.h. */
+#include <stddef.h>
+#include <stdint.h>
+
+#define float double  // pp.h as it is when kernels are compiled with PP_DOUBLE
+#include "../../runtime/pp.h"
+#undef float
+
+#include "compile.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1 << 16 };
+enum { MOST = 1 << 16, FILLED = 4096, VOCABULARY = 5 };
 static const double tolerance = 1e-7, step = 1e-5;
 
-/* One case: the shape and all that its op touches. Ops name their own use of
- * the shape's fields. */
 typedef struct Shape {
-    int n, seq, width, out, heads, causal;
+    int n, seq;
+    int width;  // of the input; of attention, which takes three of it, the output
+    int out;    // of the output, where the op chooses it
+    int heads, causal;
     int prev, bias;  // whether they are given
 } Shape;
 
+static const OpKind *kind;  // the row that is looked at
 static Shape s;
 static int32_t tokens[MOST];
-static double x[MOST], b[MOST], weight[MOST], bias[MOST], prev[MOST];
+static double x[MOST], x2[MOST], weight[MOST], bias[MOST], prev[MOST];
 static double y[MOST], dy[MOST], stats[MOST], tmp[MOST];
-static double dx[MOST], db[MOST], dweight[MOST], dbias[MOST];
-
-typedef struct Op {
-    const char *name;
-    void (*forward)(void);
-    void (*backward)(void);  // writes dx (and db), adds to dweight and dbias
-    int (*outputs)(void);    // length of y
-    int (*inputs)(void);     // length of x and dx
-    int (*weights)(void);    // length of weight and dweight, or NULL
-    int (*biases)(void);
-    int (*others)(void);  // length of a second input b
-    const Shape *shapes;
-    int shape_count;
-} Op;
+static double dx[MOST], dx2[MOST], dweight[MOST], dbias[MOST];
 
 static double random_number(void)  // -1 .. 1
 {
@@ -63,170 +60,85 @@ static const double *given_prev(void)
 
 /* ---- lengths ---- */
 
-static int one(void)
+static int in(void)
 {
-    return 1;
+    return kind->result == RESULT_THIRD ? 3 * s.width : s.width;
 }
-static int n_width(void)
-{
-    return s.n * s.width;
-}
-static int n_out(void)
-{
-    return s.n * s.out;
-}
-static int n_3width(void)
-{
-    return s.n * 3 * s.width;
-}
+
 static int width(void)
 {
-    return s.width;
-}
-static int out_width(void)
-{
-    return s.out * s.width;
-}
-static int seq_width(void)
-{
-    return s.seq * s.width;
-}
-static int out_if_bias(void)
-{
-    return s.bias ? s.out : 0;
+    return kind->result == RESULT_WIDTH ? s.out : s.width;
 }
 
-/* ---- ops ---- */
-
-static void sum_f(void)
+static int count(void)
 {
-    memcpy(y, x, sizeof(double) * (size_t)n_width());
-}
-static void sum_b(void)
-{
-    pp_sum(dx, dy, prev, (size_t)n_width());
-}
-static void add_f(void)
-{
-    pp_add_forward(y, x, b, (size_t)n_width());
-}
-static void
-add_b(void)  // the gradient of a sum is dy for both; prev goes into one
-{
-    pp_sum(dx, dy, prev, (size_t)n_width());
-    memcpy(db, dy, sizeof(double) * (size_t)n_width());
-}
-static void relu_f(void)
-{
-    pp_relu_forward(y, x, (size_t)n_width());
-}
-static void relu_b(void)
-{
-    pp_relu_input(dx, dy, x, given_prev(), (size_t)n_width());
-}
-static void gelu_f(void)
-{
-    pp_gelu_forward(y, x, (size_t)n_width());
-}
-static void gelu_b(void)
-{
-    pp_gelu_input(dx, dy, x, given_prev(), (size_t)n_width());
+    return s.n * width();
 }
 
-static void embedding_f(void)
+static int outputs(void)
 {
-    pp_embedding_forward(y, tokens, weight, s.n, s.width);
-}
-static void embedding_b(void)
-{
-    pp_embedding_weight(dweight, tokens, dy, s.n, s.width);
-}
-static void position_f(void)
-{
-    pp_position_forward(y, x, weight, s.n, s.seq, s.width);
-}
-static void position_b(void)
-{
-    pp_sum(dx, dy, prev, (size_t)n_width());
-    pp_position_weight(dweight, dy, s.n, s.seq, s.width);
+    return kind->loss ? 1 : count();
 }
 
-static void linear_f(void)
+static int inputs(void)  // of each of the op's tensors
 {
-    pp_linear_forward(y, x, weight, s.bias ? bias : NULL, s.n, s.width, s.out);
-}
-static void linear_b(void)
-{
-    pp_linear_input(dx, dy, weight, given_prev(), s.n, s.width, s.out);
-    pp_linear_weight(dweight, s.bias ? dbias : NULL, x, dy, s.n, s.width,
-                     s.out);
+    return kind->ids ? 0 : s.n * in();
 }
 
-static void layernorm_f(void)
+static int weights(void)
 {
-    pp_layernorm_forward(y, stats, x, weight, bias, s.n, s.width);
-}
-static void layernorm_b(void)
-{
-    pp_layernorm_input(dx, dy, x, stats, weight, given_prev(), s.n, s.width);
-    pp_layernorm_weight(dweight, dbias, dy, x, stats, s.n, s.width);
-}
-
-static void attention_f(void)
-{
-    pp_attention_forward(y, stats, x, tmp, s.n, s.seq, s.width, s.heads,
-                         s.causal);
-}
-static void attention_b(void)
-{
-    pp_attention_input(dx, dy, x, y, stats, tmp, given_prev(), s.n, s.seq,
-                       s.width, s.heads, s.causal);
+    switch (kind->weight) {
+    case WEIGHT_VOCABULARY: return VOCABULARY * width();
+    case WEIGHT_POSITION: return s.seq * width();
+    case WEIGHT_MATRIX: return width() * in();
+    case WEIGHT_SCALE: return width();
+    default: return 0;
+    }
 }
 
-static void cross_entropy_f(void)
+static int biases(void)  // `nobias` is for matrices alone
 {
-    pp_cross_entropy_forward(y, stats, x, tokens, s.n, s.width);
-}
-static void cross_entropy_b(void)
-{
-    pp_cross_entropy_input(dx, x, stats, tokens, s.n, s.width, dy[0] / s.n);
-}
-static void mse_f(void)
-{
-    pp_mse_forward(y, x, b, s.n, s.width);
-}
-static void mse_b(void)  // the targets have no gradient of their own: it is -dx
-{
-    pp_mse_input(dx, x, b, s.n, s.width, dy[0] / s.n);
-    for (int i = 0; i < n_width(); i++)
-        db[i] = -dx[i];
+    bool given = s.bias || kind->weight != WEIGHT_MATRIX;
+    return kind->bias && given ? width() : 0;
 }
 
-#define SHAPES(list) list, sizeof list / sizeof *list
+/* ---- calls ---- */
 
-static const Shape always_prev[] = {{.n = 1, .width = 1, .prev = 1},
-                                    {.n = 5, .width = 7, .prev = 1},
-                                    {.n = 3, .width = 37, .prev = 1}};
-static const Shape elements[] = {{.n = 1, .width = 1},
-                                 {.n = 5, .width = 7, .prev = 1},
-                                 {.n = 3, .width = 37},
-                                 {.n = 4, .width = 16, .prev = 1}};
-static const Shape embeddings[] = {{.n = 1, .width = 1, .out = 5},
-                                   {.n = 12, .width = 7, .out = 5},
-                                   {.n = 9, .width = 33, .out = 5}};
-static const Shape positions[] = {{.n = 1, .seq = 1, .width = 3, .prev = 1},
-                                  {.n = 12, .seq = 4, .width = 7, .prev = 1},
-                                  {.n = 10, .seq = 5, .width = 17, .prev = 1}};
-static const Shape linears[] = {
-    {.n = 1, .width = 1, .out = 1, .bias = 1},
-    {.n = 3, .width = 5, .out = 7},
-    {.n = 6, .width = 17, .out = 3, .prev = 1},
-    {.n = 4, .width = 8, .out = 19, .prev = 1, .bias = 1}};
-static const Shape norms[] = {{.n = 1, .width = 2},
-                              {.n = 5, .width = 7, .prev = 1},
-                              {.n = 3, .width = 33},
-                              {.n = 2, .width = 16, .prev = 1}};
-static const Shape attentions[] = {
+static double *given_bias(double *of)
+{
+    return biases() ? of : NULL;
+}
+
+/* The gradient of a sum is dy for both; prev goes into the first. */
+static void pass_on(void)
+{
+    if (s.prev)
+        pp_sum(dx, dy, prev, (size_t)count());
+    else
+        memcpy(dx, dy, sizeof *dx * (size_t)count());
+    memcpy(dx2, dy, sizeof *dx2 * (size_t)count());
+}
+
+#include "calls.h"
+
+static void call(Entry entry)
+{
+    void (*kernel)(void) = calls[kind - op_kinds][entry];
+    if (kernel)
+        kernel();
+}
+
+/* Ops with heads take those with heads, the others the rest. */
+static const Shape shapes[] = {
+    {.n = 1, .seq = 1, .width = 1, .out = 1, .bias = 1},
+    {.n = 1, .seq = 1, .width = 2, .out = 3, .prev = 1},
+    {.n = 3, .seq = 3, .width = 5, .out = 7},
+    {.n = 7, .seq = 7, .width = 19, .out = 5, .prev = 1, .bias = 1},
+    {.n = 12, .seq = 4, .width = 7, .out = 33, .prev = 1},
+    {.n = 10, .seq = 5, .width = 17, .out = 3, .bias = 1},
+    {.n = 4, .seq = 2, .width = 8, .out = 19, .prev = 1, .bias = 1},
+    {.n = 4, .seq = 1, .width = 16, .out = 16, .prev = 1},
+    {.n = 3, .seq = 1, .width = 37, .out = 2},
     {.n = 1, .seq = 1, .width = 1, .heads = 1},
     {.n = 3, .seq = 1, .width = 6, .heads = 3, .causal = 1, .prev = 1},
     {.n = 10, .seq = 5, .width = 6, .heads = 2, .causal = 1},
@@ -237,96 +149,65 @@ static const Shape attentions[] = {
     {.n = 6, .seq = 3, .width = 35, .heads = 1, .causal = 1},
     {.n = 32, .seq = 32, .width = 32, .heads = 1, .causal = 1},
 };
-static const Shape entropies[] = {
-    {.n = 1, .width = 5}, {.n = 7, .width = 19}, {.n = 3, .width = 6}};
-static const Shape errors[] = {
-    {.n = 1, .width = 1}, {.n = 7, .width = 19}, {.n = 3, .width = 8}};
-
-static const Op ops[] = {
-    {"sum", sum_f, sum_b, n_width, n_width, NULL, NULL, NULL,
-     SHAPES(always_prev)},
-    {"add", add_f, add_b, n_width, n_width, NULL, NULL, n_width,
-     SHAPES(always_prev)},
-    {"relu", relu_f, relu_b, n_width, n_width, NULL, NULL, NULL,
-     SHAPES(elements)},
-    {"gelu", gelu_f, gelu_b, n_width, n_width, NULL, NULL, NULL,
-     SHAPES(elements)},
-    {"embedding", embedding_f, embedding_b, n_width, NULL, out_width, NULL,
-     NULL, SHAPES(embeddings)},
-    {"position", position_f, position_b, n_width, n_width, seq_width, NULL,
-     NULL, SHAPES(positions)},
-    {"linear", linear_f, linear_b, n_out, n_width, out_width, out_if_bias, NULL,
-     SHAPES(linears)},
-    {"layernorm", layernorm_f, layernorm_b, n_width, n_width, width, width,
-     NULL, SHAPES(norms)},
-    {"attention", attention_f, attention_b, n_width, n_3width, NULL, NULL, NULL,
-     SHAPES(attentions)},
-    {"cross_entropy", cross_entropy_f, cross_entropy_b, one, n_width, NULL,
-     NULL, NULL, SHAPES(entropies)},
-    {"mse", mse_f, mse_b, one, n_width, NULL, NULL, n_width, SHAPES(errors)},
-};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* ---- the check ---- */
 
-static double functional(const Op *op)
+static double functional(void)
 {
-    op->forward();
+    call(ENTRY_FORWARD);
     double sum = 0;
-    for (int i = 0; i < op->outputs(); i++)
+    for (int i = 0; i < outputs(); i++)
         sum += dy[i] * y[i];
     return sum;
 }
 
 /* |gradient - before - numeric| / |numeric| */
-static double error_of(const Op *op, double *at, const double *gradient,
-                       const double *before, int count)
+static double error_of(double *at, const double *gradient, const double *before,
+                       int length)
 {
-    double difference = 0, length = 0;
-    for (int i = 0; i < count; i++) {
+    double difference = 0, size = 0;
+    for (int i = 0; i < length; i++) {
         double keep = at[i];
         at[i] = keep + step;
-        double above = functional(op);
+        double above = functional();
         at[i] = keep - step;
-        double numeric = (above - functional(op)) / (2 * step);
+        double numeric = (above - functional()) / (2 * step);
         at[i] = keep;
         double mine = gradient[i] - (before ? before[i] : 0);
         difference += (mine - numeric) * (mine - numeric);
-        length += numeric * numeric;
+        size += numeric * numeric;
     }
-    return sqrt(difference) / (sqrt(length) + 1e-3);
+    return sqrt(difference) / (sqrt(size) + 1e-3);
 }
 
-static int length_of(int (*length)(void))
+static void prepare(void)
 {
-    return length ? length() : 0;
-}
-
-static void prepare(const Op *op)
-{
-    double *all[] = {x, b, weight, bias, prev, dy, dx, db, dweight, dbias};
+    double *all[] = {x, x2, weight, bias, prev, dy, dx, dx2, dweight, dbias};
+    int ids = kind->loss && s.width < VOCABULARY ? s.width : VOCABULARY;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        randomise(all[i], 4096);
-    for (int i = 0; i < length_of(op->inputs);
-         i++)  // away from the bend of relu
+        randomise(all[i], FILLED);
+    for (int i = 0; i < inputs(); i++)  // away from the bend of relu
         x[i] = 2 * x[i] + (x[i] < 0 ? -0.01 : 0.01);
-    for (int i = 0; i < s.n; i++)  // of 5 tokens, so some are repeated
-        tokens[i] = (i * i + 3) % 5;
+    for (int i = 0; i < s.n; i++)  // few different ones, so some are repeated
+        tokens[i] = (i * i + 3) % ids;
 }
 
 /* The largest error over all of an op's inputs and weights. */
-static double check(const Op *op)
+static double check_shape(void)
 {
     static double weight_before[MOST], bias_before[MOST];
-    prepare(op);
+    prepare();
     memcpy(weight_before, dweight, sizeof dweight);
     memcpy(bias_before, dbias, sizeof dbias);
-    op->forward();
-    op->backward();
+    call(ENTRY_FORWARD);
+    call(ENTRY_INPUT);
+    call(ENTRY_WEIGHT);
     double errors_of[] = {
-        error_of(op, x, dx, s.prev ? prev : NULL, length_of(op->inputs)),
-        error_of(op, b, db, NULL, length_of(op->others)),
-        error_of(op, weight, dweight, weight_before, length_of(op->weights)),
-        error_of(op, bias, dbias, bias_before, length_of(op->biases)),
+        error_of(x, dx, s.prev ? prev : NULL, inputs()),
+        error_of(x2, dx2, NULL, kind->tensors == 2 ? inputs() : 0),
+        error_of(weight, dweight, weight_before, weights()),
+        error_of(bias, dbias, bias_before, biases()),
     };
     double worst = 0;
     for (int i = 0; i < 4; i++)
@@ -335,23 +216,34 @@ static double check(const Op *op)
     return worst;
 }
 
+static bool check_row(void)
+{
+    double worst = 0;
+    int shape_count = 0, elements = 0;
+    for (int i = 0; i < SHAPES; i++) {
+        s = shapes[i];
+        s.prev &= !kind->loss;  // nobody else uses what a loss takes
+        if (kind->heads != (s.heads > 0))
+            continue;
+        double error = check_shape();
+        if (!(error <= worst))
+            worst = error;
+        shape_count++;
+        elements += inputs() + weights();
+    }
+    bool good = elements && worst < tolerance;
+    printf("%-14s %d shapes, largest error %.1e%s\n", kind->name, shape_count,
+           worst, good ? "" : "  FAILED");
+    return good;
+}
+
 int main(void)
 {
-    int passed = 0, failed = 0;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        double worst = 0;
-        for (int j = 0; j < ops[i].shape_count; j++) {
-            s = ops[i].shapes[j];
-            double error = check(&ops[i]);
-            if (!(error <= worst))
-                worst = error;
-        }
-        int good = worst < tolerance;
-        printf("%-14s %d shapes, largest error %.1e%s\n", ops[i].name,
-               ops[i].shape_count, worst, good ? "" : "  FAILED");
-        passed += good;
-        failed += !good;
+    int passed = 0;
+    for (int i = 0; i < op_kind_count; i++) {
+        kind = &op_kinds[i];
+        passed += check_row();
     }
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed > 0;
+    printf("%d passed, %d failed\n", passed, op_kind_count - passed);
+    return passed < op_kind_count;
 }

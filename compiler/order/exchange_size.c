@@ -1,0 +1,184 @@
+/* exchange_size.c: is it a file for this pipeline: ranks, stages, micro-batches.
+ *
+ *     0F0,0F1,0B0,0B1        row 0 has 0 and 1, without a gap: 2 micro-batches
+ *     1F0,1F7,1B0,1B1        row 1 has so many, too; 7 is astray
+ *
+ * The highest number of a file says little: one slip of the pen is as high as
+ * it likes. What most rows have without a gap is the size that was meant. */
+#include "exchange.h"
+
+enum { MOST_STAGES = 1 << 18, MOST_MICROS = 1 << 15 };  // no pipeline has more
+
+static const char *some(Import *x, int count, const char *one, const char *more)
+{
+    return text_format(x->p->arena, "%d %s", count, count == 1 ? one : more);
+}
+
+static bool wrong_count(Import *x, const char *has, const char *ours, int count,
+                        Span from)
+{
+    error_at(x->p, x->p->set.schedule_at, "%s has %s, but %s %d", x->name, has,
+             ours, count);
+    note_at(x->p, from, "from here");
+    return false;
+}
+
+static int without_gap(const bool *there, int most)
+{
+    int count = 0;
+    while (count < most && there[count])
+        count++;
+    return count;
+}
+
+static bool note_stage(Import *x, Cell cell, Found found)
+{
+    (void)cell;
+    if (found.stage < x->most)
+        x->there[found.stage] = true;
+    return true;
+}
+
+/* Stages that the whole file has from 0 on. */
+static int stages_meant(Import *x)
+{
+    x->most = x->stages < MOST_STAGES ? x->stages : MOST_STAGES;
+    x->there = arena_take(x->p->arena, (size_t)x->most);
+    read_rows(x, note_stage);
+    return without_gap(x->there, x->most);
+}
+
+static bool note_micro(Import *x, Cell cell, Found found)
+{
+    if (found.kind != SHARD && found.kind != GRADIENTS && found.micro < x->most)
+        x->there[cell.rank * x->most + found.micro] = true;
+    return true;
+}
+
+/* Micro-batches that each row has from 0 on. */
+static const int *micros_of_rows(Import *x)
+{
+    Arena *arena = x->p->arena;
+    size_t most = x->micros < MOST_MICROS ? (size_t)x->micros : MOST_MICROS;
+    int *counts = arena_take(arena, sizeof *counts * (size_t)x->rows);
+    x->most = (int)most;
+    x->there = arena_take(arena, (size_t)x->rows * most);
+    read_rows(x, note_micro);
+    for (int r = 0; r < x->rows; r++)
+        counts[r] = without_gap(x->there + (size_t)r * most, x->most);
+    return counts;
+}
+
+/* What most rows have; of equals what the pipeline has, else the largest. */
+static int micros_meant(const Import *x, const int *counts)
+{
+    int *rows = arena_take(x->p->arena, sizeof *rows * ((size_t)x->most + 1));
+    int best = 0;
+    for (int r = 0; r < x->rows; r++)
+        rows[counts[r]]++;
+    for (int count = 1; count <= x->most; count++)
+        if (rows[count] > rows[best] ||
+            (rows[count] == rows[best] && best != x->p->microbatches))
+            best = count;
+    return best;
+}
+
+static bool stray_stage(Import *x, Cell cell, Found found)
+{
+    int chunks = x->p->chunk_count;
+    if (found.stage < chunks)
+        return true;
+    wrong_cell(x, cell,
+               text_format(x->p->arena, "is of stage %d, which there is not",
+                           found.stage));
+    help(x->p,
+         chunks == 1 ? "there is stage 0 alone"
+                     : "stages are numbered from 0 to %d",
+         chunks - 1);
+    return false;
+}
+
+static bool stray_micro(Import *x, Cell cell, Found found)
+{
+    int count = x->p->microbatches;
+    if (found.kind == SHARD || found.kind == GRADIENTS || found.micro < count)
+        return true;
+    wrong_cell(x, cell,
+               text_format(x->p->arena,
+                           "is of micro-batch %d, which there is not",
+                           found.micro));
+    help(x->p,
+         count == 1 ? "there is micro-batch 0 alone"
+                    : "micro-batches are numbered from 0 to %d",
+         count - 1);
+    return false;
+}
+
+static bool fits_rows(Import *x)
+{
+    Program *p = x->p;
+    if (x->rows == p->ranks)
+        return true;
+    wrong_count(x, some(x, x->rows, "row", "rows"), "`stages` is", p->ranks,
+                p->set.stages.at);
+    help(p, "a row of the file is a rank%s",
+         x->rows ? text_format(p->arena, ": use `stages %d`", x->rows) : "");
+    return false;
+}
+
+static bool fits_stages(Import *x)
+{
+    Program *p = x->p;
+    int stages = p->chunk_count;
+    while (stages > 1 && !p->chunks[stages - 1].micro_count)
+        stages--;  // of a second copy that no micro-batch passes
+    if (x->stages >= stages && x->stages <= p->chunk_count)
+        return true;
+    int meant = stages_meant(x);
+    if (x->stages > p->chunk_count && meant <= p->chunk_count)
+        return read_rows(x, stray_stage);
+    wrong_count(x, some(x, meant, "stage", "stages"),
+                p->copies > 1 ? "the chunks of both copies of the model are"
+                              : "stages times virtual is",
+                p->chunk_count, p->set.stages.at);
+    help(p, "a stage of the file is a chunk%s",
+         meant && meant % p->ranks == 0 && p->copies == 1
+             ? text_format(p->arena, ": use `virtual %d`", meant / p->ranks)
+             : "");
+    return false;
+}
+
+static void help_count(Import *x, const int *counts)
+{
+    int other = 1;
+    while (other < x->rows && counts[other] == counts[0])
+        other++;
+    if (other >= x->rows)
+        help(x->p, "use `microbatches %d`", counts[0]);
+    else
+        help(x->p, "its rows differ: rank 0 has %d, rank %d has %d", counts[0],
+             other, counts[other]);
+}
+
+static bool fits_micros(Import *x)
+{
+    Program *p = x->p;
+    int microbatches = p->microbatches;
+    if (x->micros == microbatches)
+        return true;
+    const int *counts = micros_of_rows(x);
+    int meant = micros_meant(x, counts);
+    if (x->micros > microbatches && meant <= microbatches)
+        return read_rows(x, stray_micro);
+    wrong_count(x, some(x, meant, "micro-batch", "micro-batches"),
+                "`microbatches` is", microbatches, p->set.microbatches.at);
+    help_count(x, counts);
+    return false;
+}
+
+/* Nothing in the file lies outside of the pipeline; that all is there is seen
+ * later. */
+bool fits_pipeline(Import *x)
+{
+    return fits_rows(x) && fits_stages(x) && fits_micros(x);
+}
