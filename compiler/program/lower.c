@@ -17,6 +17,7 @@
  *     pp_recv_late(&recv_f1, 0, m + taken, 9000);   forward_1(m, 0);   pp_send(&send_f1, 0, m + sent);
  */
 #include "lower.h"
+#include "read/operands.h"
 
 #include <string.h>
 
@@ -100,65 +101,24 @@ static void push_parameter(Lowerer *w, Call *call, int parameter)
         push_at(call, w->parameter[parameter_home(w->p, w->rank, parameter)]);
 }
 
-static void push_constant(Lowerer *w, Call *call, const Op *op,
-                          const char *word)
+static void push_operand(Lowerer *w, const Chunk *chunk, Call *call,
+                         const Op *op, const Gradient *g, const Operand *o)
 {
     const Program *p = w->p;
-    const Tensor *x = &p->tensors[op->input[0]];
-    long width = op->output >= 0 ? p->tensors[op->output].width : x->width,
-         n = positions(p, op);
-    if (strcmp(word, "n") == 0)
-        push_number(call, (double)n);
-    else if (strcmp(word, "seq") == 0)
-        push_number(call, (double)x->seq);
-    else if (strcmp(word, "in") == 0)
-        push_number(call, (double)x->width);
-    else if (strcmp(word, "width") == 0)
-        push_number(call, (double)width);
-    else if (strcmp(word, "heads") == 0)
-        push_number(call, (double)op->heads);
-    else if (strcmp(word, "causal") == 0)
-        push_number(call, op->causal);
-    else if (strcmp(word, "count") == 0)
-        push_number(call, (double)n * (double)width);
-    else
-        push(call, ARG_REAL, NULL, 1 / ((double)n * p->microbatches));
-}
-
-static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op,
-                      const Gradient *g, const char *word)
-{
-    if (strcmp(word, "y") == 0)
-        push_tensor(w, chunk, call, op->output);
-    else if (strcmp(word, "x") == 0)
-        push_tensor(w, chunk, call, op->input[0]);
-    else if (strcmp(word, "x2") == 0)
-        push_tensor(w, chunk, call, op->input[1]);
-    else if (strcmp(word, "stats") == 0)
-        push_tensor(w, chunk, call, op->stats);
-    else if (strcmp(word, "targets") == 0)
-        push_tensor(w, chunk, call, chunk->targets);
-    else if (strcmp(word, "dx") == 0)
-        push_tensor(w, chunk, call, g->dx);
-    else if (strcmp(word, "dy") == 0)
-        push_tensor(w, chunk, call, g->dy);
-    else if (strcmp(word, "prev") == 0)
-        push_tensor(w, chunk, call, g->prev);
-    else if (strcmp(word, "tmp") == 0)
-        push_at(call, "tmp");
-    else if (strcmp(word, "loss") == 0)
-        push_at(call, "losses + micro");
-    else if (strcmp(word, "weight") == 0)
-        push_parameter(w, call, op->weight);
-    else if (strcmp(word, "bias") == 0)
-        push_parameter(w, call, op->bias);
-    else if (strcmp(word, "dweight") == 0)
-        push_at(call, w->gradient[op->weight]);
-    else if (strcmp(word, "dbias") == 0)
-        push(call, op->bias < 0 ? ARG_NULL : ARG_AT,
-             op->bias < 0 ? NULL : w->gradient[op->bias], 0);
-    else
-        push_constant(w, call, op, word);
+    int index = o->index ? o->index(p, op, g) : -1;
+    switch (o->kind) {
+    case OPERAND_TENSOR: push_tensor(w, chunk, call, index); break;
+    case OPERAND_TARGETS: push_tensor(w, chunk, call, chunk->targets); break;
+    case OPERAND_PARAMETER: push_parameter(w, call, index); break;
+    case OPERAND_GRADIENT:
+        push(call, index < 0 ? ARG_NULL : ARG_AT,
+             index < 0 ? NULL : w->gradient[index], 0);
+        break;
+    case OPERAND_LOSS: push_at(call, "losses + micro"); break;
+    case OPERAND_SCRATCH: push_at(call, "tmp"); break;
+    case OPERAND_NUMBER: push_number(call, o->value(p, op)); break;
+    case OPERAND_REAL: push(call, ARG_REAL, NULL, o->value(p, op)); break;
+    }
 }
 
 static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
@@ -167,7 +127,6 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
     static const char *const suffix[] = {"forward", "input", "weight", "sum"};
     Program *p = w->p;
     const Layer *layer = &p->layers[op->layer];
-    char word[16];
     Call *call = new_call(
         w, body,
         entry == ENTRY_SUM
@@ -184,14 +143,9 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
         push_number(call, (double)p->tensors[g->dx].values);
         return;
     }
-    for (const char *words = op->kind->entry[entry]; *words;
-         words += *words == ' ') {
-        size_t length = strcspn(words, " ");
-        memcpy(word, words, length);
-        word[length] = 0;
-        push_word(w, chunk, call, op, g, word);
-        words += length;
-    }
+    const char *words = op->kind->entry[entry];
+    for (const Operand *o; (o = next_operand(&words));)
+        push_operand(w, chunk, call, op, g, o);
 }
 
 double emulated_ns(const Program *p, double time)
