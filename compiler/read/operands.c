@@ -105,11 +105,6 @@ static double causal(const Program *p, const Op *op)
     return op->causal;
 }
 
-static double values(const Program *p, const Op *op)
-{
-    return count_of_positions(p, op) * output_width(p, op);
-}
-
 static double loss_scale(const Program *p, const Op *op)
 {
     return 1 / (count_of_positions(p, op) * p->microbatches);
@@ -139,7 +134,7 @@ static const Operand operands[] = {
     {"width",   OPERAND_NUMBER,    0, NULL, output_width},      // of the input where the op has no output
     {"heads",   OPERAND_NUMBER,    0, NULL, heads},
     {"causal",  OPERAND_NUMBER,    0, NULL, causal},
-    {"count",   OPERAND_NUMBER,    0, NULL, values},            // n * width
+    {"count",   OPERAND_COUNT,     0, NULL, output_width},      // n * width
     {"scale",   OPERAND_REAL,      0, NULL, loss_scale},        // of the mean over all micro-batches
 };
 // clang-format on

@@ -11,7 +11,9 @@ typedef enum {
     OPERAND_GRADIENT,           // of a parameter
     OPERAND_LOSS,               // of the micro-batch
     OPERAND_SCRATCH,
-    OPERAND_NUMBER, OPERAND_REAL        // constants: whole, and not
+    OPERAND_NUMBER,             // a whole constant
+    OPERAND_COUNT,              // the same, times the positions of a micro-batch
+    OPERAND_REAL
 } OperandKind;
 
 typedef struct Operand {
