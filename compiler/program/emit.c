@@ -87,12 +87,18 @@ static const char *arg_text(Program *p, const Arg *arg)
 /* Without what ends a statement. */
 static char *call_text(Program *p, const Call *call)
 {
-    char text[2048];
-    int used = snprintf(text, sizeof text, "%s(", call->function);
+    const char *args[MOST_ARGS];
+    size_t length = strlen(call->function) + 3;
+    for (int i = 0; i < call->args; i++) {
+        args[i] = arg_text(p, &call->arg[i]);
+        length += strlen(args[i]) + 2;
+    }
+    char *text = arena_take(p->arena, length), *at = text;
+    at += sprintf(at, "%s(", call->function);
     for (int i = 0; i < call->args; i++)
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s",
-                         i ? ", " : "", arg_text(p, &call->arg[i]));
-    return text_format(p->arena, "%s)", text);
+        at += sprintf(at, "%s%s", i ? ", " : "", args[i]);
+    strcpy(at, ")");
+    return text;
 }
 
 /* A statement or a signature on its own line, broken after a comma when it is

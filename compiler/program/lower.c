@@ -315,34 +315,37 @@ static void emulated_rank(Lowerer *w)
     main_body(w);
 }
 
+/* Names by tensor and parameter, and the set of all names. */
+static void take_tables(Lowerer *w)
+{
+    Program *p = w->p;
+    size_t parameters = (size_t)p->parameter_count + 1;
+    size_t names = (size_t)p->tensor_count + 4 * parameters +
+                   (size_t)p->block_count / 2 + 256;
+    for (w->taken_size = 256; w->taken_size < 4 * names;)
+        w->taken_size *= 2;
+    w->taken = arena_take(p->arena, sizeof *w->taken * w->taken_size);
+    w->tensor = arena_take(p->arena,
+                           sizeof *w->tensor * (size_t)p->tensor_count);
+    const char ***by_parameter[] = {&w->parameter, &w->gradient, &w->moment[0],
+                                    &w->moment[1], &w->master};
+    for (size_t i = 0; i < sizeof by_parameter / sizeof *by_parameter; i++)
+        *by_parameter[i] = arena_take(p->arena, sizeof(char *) * parameters);
+    for (int kind = 0; kind <= BLOCK_VARIANCE; kind++)
+        w->place[kind] = arena_take(p->arena,
+                                    sizeof *w->place[kind] * parameters);
+}
+
 static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
 {
-    size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count +
-                   (size_t)p->block_count / 2 + 256;
     Lowerer w = {.p = p,
                  .rank = rank,
                  .out = &p->programs[rank],
                  .slots = slots,
-                 .ahead = ahead,
-                 .taken_size = 256};
-    while (w.taken_size < 4 * names)
-        w.taken_size *= 2;
-    w.taken = arena_take(p->arena, sizeof *w.taken * w.taken_size);
-    w.tensor = arena_take(p->arena, sizeof *w.tensor * (size_t)p->tensor_count);
-    w.parameter = arena_take(p->arena, sizeof *w.parameter *
-                                           (size_t)(p->parameter_count + 1));
-    w.gradient = arena_take(p->arena, sizeof *w.gradient *
-                                          (size_t)(p->parameter_count + 1));
-    for (int kind = 0; kind <= BLOCK_VARIANCE; kind++)
-        w.place[kind] = arena_take(
-            p->arena, sizeof *w.place[kind] * (size_t)(p->parameter_count + 1));
+                 .ahead = ahead};
+    take_tables(&w);
     enter_reserved(&w);
     name_sizes(&w);
-    for (int i = 0; i < 2; i++)
-        w.moment[i] = arena_take(
-            p->arena, sizeof *w.moment[i] * (size_t)(p->parameter_count + 1));
-    w.master = arena_take(p->arena,
-                          sizeof *w.master * (size_t)(p->parameter_count + 1));
     if (p->emulate) {
         emulated_rank(&w);
         return;
