@@ -259,7 +259,7 @@ struct OpKind {
     ResultShape result;         // of the same width; of the width given; a third of it; none
     bool heads, causal, bias;   // takes `heads`; `causal`; has a bias unless `nobias`
     enum { WEIGHT_NONE, WEIGHT_VOCABULARY, WEIGHT_POSITION, WEIGHT_MATRIX, WEIGHT_SCALE } weight;
-    const char *entry[3];       // operands of _forward, _input, _weight: words, see lower.c; "=": dy itself
+    const char *entry[3];       // operands of _forward, _input, _weight: words, see operands.c; "=": dy itself
     double stats;               // floats kept per position, times heads where the op has heads
     bool loss;
     double (*work)(const Program *p, const Op *op, Entry entry);    // floating-point operations per micro-batch

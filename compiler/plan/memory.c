@@ -237,33 +237,66 @@ static size_t undo_floats(const Program *p, int rank)
     return floats;
 }
 
-static void lasting_blocks(Program *p, int rank, const int *owner, int end)
+/* The parameters whose storage a rank has, those that decay first. Of several
+ * uses of one it is the first. */
+static int *homes_of(Program *p, int rank, const int *owner, int *count)
 {
-    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW,
-         momentum = adamw || p->set.momentum > 0;
-    size_t scratch = 0, tmp = 0;
-    bool losses = false;
-    int first = p->block_count;
+    size_t room = (size_t)p->parameter_count + 1;
+    int *homes = arena_take(p->arena, sizeof *homes * room);
+    bool *seen = arena_take(p->arena, sizeof *seen * room);
+    bool *home = arena_take(p->arena, sizeof *home * room);
+    for (int i = 0; i < p->parameter_count; i++) {
+        int root = p->parameters[i].tied < 0 ? i : p->parameters[i].tied;
+        home[i] = owner[i] == rank && !seen[root];
+        seen[root] |= owner[i] == rank;
+    }
+    for (int decay = 1; decay >= 0; decay--)
+        for (int i = 0; i < p->parameter_count; i++)
+            if (home[i] && p->parameters[i].decay == (decay == 1))
+                homes[(*count)++] = i;
+    return homes;
+}
+
+static void home_blocks(Program *p, BlockKind kind, int rank, const int *homes,
+                        int count, int end)
+{
+    for (int i = 0; i < count; i++) {
+        size_t values = parameter_values(&p->parameters[homes[i]]);
+        add_block(p, kind, rank, homes[i], -1,
+                  kind == BLOCK_PARAMETER ? dtype_floats(p, values) : values, 0,
+                  end);
+    }
+}
+
+/* All that an update writes or reads stands in one order, so that one call
+ * updates many parameters:
+ *
+ *     parameters | gradients | more gradients | mean     | variance
+ *     w1 w2 b1   | w1 w2 b1  | w1, 2nd use    | w1 w2 b1 | w1 w2 b1 */
+static void parameter_blocks(Program *p, int rank, const int *owner, int end)
+{
+    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW;
+    int count = 0;
+    const int *homes = homes_of(p, rank, owner, &count);
+    home_blocks(p, BLOCK_PARAMETER, rank, homes, count, end);
+    home_blocks(p, BLOCK_GRADIENT, rank, homes, count, end);
     for (int i = 0; i < p->parameter_count; i++)
-        if (owner[i] == rank && parameter_home(p, rank, i) < 0)
-            add_block(p, BLOCK_PARAMETER, rank, i, -1,
-                      dtype_floats(p, parameter_values(&p->parameters[i])), 0,
-                      end);
-    int homes = p->block_count;
-    for (int i = 0; i < p->parameter_count; i++)
-        if (owner[i] == rank)
+        if (owner[i] == rank && parameter_home(p, rank, i) != i)
             add_block(p, BLOCK_GRADIENT, rank, i, -1,
                       parameter_values(&p->parameters[i]), 0, end);
-    for (int i = first; i < homes; i++) {
-        int parameter = p->blocks[i].chunk;
-        size_t floats = parameter_values(&p->parameters[parameter]);
-        if (p->set.dtype != DTYPE_F32)
-            add_block(p, BLOCK_MASTER, rank, parameter, -1, floats, 0, end);
-        if (momentum)
-            add_block(p, BLOCK_MEAN, rank, parameter, -1, floats, 0, end);
-        if (adamw)
-            add_block(p, BLOCK_VARIANCE, rank, parameter, -1, floats, 0, end);
-    }
+    if (p->set.dtype != DTYPE_F32)
+        home_blocks(p, BLOCK_MASTER, rank, homes, count, end);
+    if (adamw || p->set.momentum > 0)
+        home_blocks(p, BLOCK_MEAN, rank, homes, count, end);
+    if (adamw)
+        home_blocks(p, BLOCK_VARIANCE, rank, homes, count, end);
+}
+
+static void lasting_blocks(Program *p, int rank, const int *owner, int end)
+{
+    size_t scratch = 0, tmp = 0;
+    bool losses = false;
+    parameter_blocks(p, rank, owner, end);
     for (int c = 0; c < p->chunk_count; c++) {
         const Chunk *chunk = &p->chunks[c];
         if (chunk->rank != rank)

@@ -2,14 +2,14 @@
  *
  * Reads: lists, chunks, gradients, blocks, frames, inside. Writes: programs.
  * Guarantees: every operand is a constant or a named offset whose value is
- * here; the printer decides nothing.
+ * here; every call fits its row of calls.h; the printer decides nothing.
  *
  * A rank program has one function for the forward and one for the backward of
  * each of its chunks; their parameters are the offsets of the blocks that
  * differ between micro-batches. The phases call them, with the messages around
  * them:
  *
- *     pp_recv(&recv_f1, 0, m + x1_0);   forward_1(m, 0, keep1_0, x1_0, y1_0);   pp_send(&send_f1, 0, m + y1_0);
+ *     pp_recv(&recv_f1, 0, m + x1_0);   forward_1(m, 0, keep1_0, x1_0, y1_0);   pp_send(&send_f1, 0, m + y1_0);  // 1F0 @1
  *
  * In an emulation these functions sleep as long as the plan says, and messages
  * are short: the same calls in the same order, without parameters and data.
@@ -17,7 +17,10 @@
  *     pp_recv(&recv_f1, 0, m + taken);   forward_1(m, 0);   pp_send_over(&send_f1, 0, m + sent, 9000, 5000, -1);
  */
 #include "lower.h"
+#include "calls.h"
+#include "read/operands.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* ---- calls ---- */
@@ -27,7 +30,12 @@ Body *new_body(Lowerer *w, BodyKind kind, int chunk)
     RankProgram *out = w->out;
     out->bodies = array_grow(w->p->arena, out->bodies, out->body_count,
                              sizeof *out->bodies);
-    out->bodies[out->body_count] = (Body){.kind = kind, .chunk = chunk};
+    out->bodies[out->body_count] = (Body){
+        .kind = kind,
+        .chunk = chunk,
+        .name = chunk < 0 ? body_words[kind]
+                          : text_format(w->p->arena, "%s_%d", body_words[kind],
+                                        chunk)};
     return &out->bodies[out->body_count++];
 }
 
@@ -35,8 +43,23 @@ Call *new_call(Lowerer *w, Body *body, const char *function)
 {
     body->calls = array_grow(w->p->arena, body->calls, body->call_count,
                              sizeof *body->calls);
-    body->calls[body->call_count] = (Call){.function = function, .action = -1};
+    body->calls[body->call_count] = (Call){.function = function};
     return &body->calls[body->call_count++];
+}
+
+Call *new_form(Lowerer *w, Body *body, Form form, const char *function)
+{
+    Call *call = new_call(w, body, function);
+    call->form = form;
+    return call;
+}
+
+bool has_calls(const Lowerer *w, BodyKind kind)
+{
+    for (int i = 0; i < w->out->body_count; i++)
+        if (w->out->bodies[i].kind == kind && w->out->bodies[i].call_count)
+            return true;
+    return false;
 }
 
 void push(Call *call, ArgKind kind, const char *name, double number)
@@ -52,6 +75,28 @@ void push_number(Call *call, double number)
 void push_at(Call *call, const char *name)
 {
     push(call, ARG_AT, name, 0);
+}
+
+static bool has_size(const Lowerer *w, const char *name, double number)
+{
+    for (int i = 0; i < w->out->size_count; i++)
+        if (strcmp(w->out->sizes[i].name, name) == 0)
+            return (double)w->out->sizes[i].value == number;
+    return false;
+}
+
+void push_size(Lowerer *w, Call *call, const char *name, double number)
+{
+    push(call, ARG_NUMBER, has_size(w, name, number) ? name : NULL, number);
+}
+
+/* `n * 8` is an int in the program, as its sizes are. */
+static void push_count(Lowerer *w, Call *call, long n, double width)
+{
+    if (has_size(w, "n", (double)n) && (double)n * width <= INT_MAX)
+        push(call, ARG_TIMES, "n", width);
+    else
+        push_number(call, (double)n * width);
 }
 
 const Block *lasting(const Lowerer *w, BlockKind kind, int of)
@@ -100,65 +145,27 @@ static void push_parameter(Lowerer *w, Call *call, int parameter)
         push_at(call, w->parameter[parameter_home(w->p, w->rank, parameter)]);
 }
 
-static void push_constant(Lowerer *w, Call *call, const Op *op,
-                          const char *word)
+static void push_operand(Lowerer *w, const Chunk *chunk, Call *call,
+                         const Op *op, const Gradient *g, const Operand *o)
 {
     const Program *p = w->p;
-    const Tensor *x = &p->tensors[op->input[0]];
-    long width = op->output >= 0 ? p->tensors[op->output].width : x->width,
-         n = positions(p, op);
-    if (strcmp(word, "n") == 0)
-        push_number(call, (double)n);
-    else if (strcmp(word, "seq") == 0)
-        push_number(call, (double)x->seq);
-    else if (strcmp(word, "in") == 0)
-        push_number(call, (double)x->width);
-    else if (strcmp(word, "width") == 0)
-        push_number(call, (double)width);
-    else if (strcmp(word, "heads") == 0)
-        push_number(call, (double)op->heads);
-    else if (strcmp(word, "causal") == 0)
-        push_number(call, op->causal);
-    else if (strcmp(word, "count") == 0)
-        push_number(call, (double)n * (double)width);
-    else
-        push(call, ARG_REAL, NULL, 1 / ((double)n * p->microbatches));
-}
-
-static void push_word(Lowerer *w, const Chunk *chunk, Call *call, const Op *op,
-                      const Gradient *g, const char *word)
-{
-    if (strcmp(word, "y") == 0)
-        push_tensor(w, chunk, call, op->output);
-    else if (strcmp(word, "x") == 0)
-        push_tensor(w, chunk, call, op->input[0]);
-    else if (strcmp(word, "x2") == 0)
-        push_tensor(w, chunk, call, op->input[1]);
-    else if (strcmp(word, "stats") == 0)
-        push_tensor(w, chunk, call, op->stats);
-    else if (strcmp(word, "targets") == 0)
-        push_tensor(w, chunk, call, chunk->targets);
-    else if (strcmp(word, "dx") == 0)
-        push_tensor(w, chunk, call, g->dx);
-    else if (strcmp(word, "dy") == 0)
-        push_tensor(w, chunk, call, g->dy);
-    else if (strcmp(word, "prev") == 0)
-        push_tensor(w, chunk, call, g->prev);
-    else if (strcmp(word, "tmp") == 0)
-        push_at(call, "tmp");
-    else if (strcmp(word, "loss") == 0)
-        push_at(call, "losses + micro");
-    else if (strcmp(word, "weight") == 0)
-        push_parameter(w, call, op->weight);
-    else if (strcmp(word, "bias") == 0)
-        push_parameter(w, call, op->bias);
-    else if (strcmp(word, "dweight") == 0)
-        push_at(call, w->gradient[op->weight]);
-    else if (strcmp(word, "dbias") == 0)
-        push(call, op->bias < 0 ? ARG_NULL : ARG_AT,
-             op->bias < 0 ? NULL : w->gradient[op->bias], 0);
-    else
-        push_constant(w, call, op, word);
+    int index = o->index ? o->index(p, op, g) : -1;
+    switch (o->kind) {
+    case OPERAND_TENSOR: push_tensor(w, chunk, call, index); break;
+    case OPERAND_TARGETS: push_tensor(w, chunk, call, chunk->targets); break;
+    case OPERAND_PARAMETER: push_parameter(w, call, index); break;
+    case OPERAND_GRADIENT:
+        push(call, index < 0 ? ARG_NULL : ARG_AT,
+             index < 0 ? NULL : w->gradient[index], 0);
+        break;
+    case OPERAND_LOSS: push(call, ARG_LOSS, "losses", 0); break;
+    case OPERAND_SCRATCH: push_at(call, "tmp"); break;
+    case OPERAND_NUMBER: push_size(w, call, o->word, o->value(p, op)); break;
+    case OPERAND_COUNT:
+        push_count(w, call, positions(p, op), o->value(p, op));
+        break;
+    case OPERAND_REAL: push(call, ARG_REAL, NULL, o->value(p, op)); break;
+    }
 }
 
 static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
@@ -167,7 +174,6 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
     static const char *const suffix[] = {"forward", "input", "weight", "sum"};
     Program *p = w->p;
     const Layer *layer = &p->layers[op->layer];
-    char word[16];
     Call *call = new_call(
         w, body,
         entry == ENTRY_SUM
@@ -184,14 +190,9 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
         push_number(call, (double)p->tensors[g->dx].values);
         return;
     }
-    for (const char *words = op->kind->entry[entry]; *words;
-         words += *words == ' ') {
-        size_t length = strcspn(words, " ");
-        memcpy(word, words, length);
-        word[length] = 0;
-        push_word(w, chunk, call, op, g, word);
-        words += length;
-    }
+    const char *words = op->kind->entry[entry];
+    for (const Operand *o; (o = next_operand(&words));)
+        push_operand(w, chunk, call, op, g, o);
 }
 
 double emulated_ns(const Program *p, double time)
@@ -200,10 +201,10 @@ double emulated_ns(const Program *p, double time)
                                0.5);
 }
 
-const char *const body_words[BODY_UNDO + 1] = {
-    "forward",  "backward", "input",  "weight",     "warmup", "steady",
-    "cooldown", "reduce",   "update", "initialise", "save",
-    "remember", "undo"};
+const char *const body_words[BODY_MAIN + 1] = {
+    "forward", "backward", "input",  "weight", "warmup",
+    "steady",  "cooldown", "reduce", "update", "initialise",
+    "save",    "remember", "undo",   "main"};
 
 BodyKind body_of(ActionKind kind)
 {
@@ -212,9 +213,9 @@ BodyKind body_of(ActionKind kind)
     return bodies[kind];
 }
 
-static void sleeping_body(Lowerer *w, int c, ActionKind kind)
+static void sleep_call(Lowerer *w, int c, ActionKind kind, Body *body)
 {
-    Call *call = new_call(w, new_body(w, body_of(kind), c), "pp_sleep");
+    Call *call = new_call(w, body, "pp_sleep");
     push_number(call, emulated_ns(w->p, w->p->cost.compute[kind][c]));
     call->comment = "the modelled time, ns";
 }
@@ -248,11 +249,10 @@ static void backward_calls(Lowerer *w, int c, Body *body)
     }
 }
 
-static void chunk_body(Lowerer *w, int c, ActionKind kind)
+static void kernel_calls(Lowerer *w, int c, ActionKind kind, Body *body)
 {
     Program *p = w->p;
     const Chunk *chunk = &p->chunks[c];
-    Body *body = new_body(w, body_of(kind), c);
     for (int i = 0; kind == ACT_F && i < chunk->op_count; i++)
         kernel_call(w, chunk, body, &p->ops[chunk->first_op + i], ENTRY_FORWARD,
                     NULL);
@@ -260,6 +260,24 @@ static void chunk_body(Lowerer *w, int c, ActionKind kind)
         backward_calls(w, c, body);
     else if (kind != ACT_F)
         gradient_calls(w, chunk, body, kind == ACT_W);
+}
+
+static void chunk_body(Lowerer *w, int c, ActionKind kind)
+{
+    Program *p = w->p;
+    Body *body = new_body(w, body_of(kind), c);
+    Call *begin = new_call(w, body, "pp_begin");
+    push(begin, ARG_TEXT, text_format(p->arena, "%d%s", c, action_names[kind]),
+         0);
+    push(begin, ARG_MICRO, "micro", 0);
+    if (p->emulate)
+        sleep_call(w, c, kind, body);
+    else
+        kernel_calls(w, c, kind, body);
+    new_call(w, body, "pp_end");
+    for (int i = 0; i < body->call_count; i++)
+        for (int k = 0; k < MICRO_KINDS; k++)
+            body->takes[k] |= call_uses(&body->calls[i], block_words[k]);
 }
 
 /* One function for each kind of action that the rank's list has. */
@@ -270,20 +288,17 @@ static void chunk_bodies(Lowerer *w, int c)
     for (int i = 0; i < list->count; i++)
         if (list->at[i].kind <= ACT_W && list->at[i].chunk == c)
             used[list->at[i].kind] = true;
-    for (int kind = 0; kind <= ACT_W; kind++) {
-        if (used[kind] && w->p->emulate)
-            sleeping_body(w, c, (ActionKind)kind);
-        else if (used[kind])
+    for (int kind = 0; kind <= ACT_W; kind++)
+        if (used[kind])
             chunk_body(w, c, (ActionKind)kind);
-    }
 }
 
 /* ---- the pass ---- */
 
-static bool has_link(const Lowerer *w, char first)
+static bool has_link(const Lowerer *w, bool sends)
 {
     for (int i = 0; i < w->out->link_count; i++)
-        if (w->out->links[i].name[0] == first)
+        if (w->out->links[i].sends == sends)
             return true;
     return false;
 }
@@ -294,34 +309,42 @@ static void emulated_rank(Lowerer *w)
         if (w->p->chunks[c].rank == w->rank)
             chunk_bodies(w, c);
     phase_bodies(w);
-    name_emulated(w, has_link(w, 's'), has_link(w, 'r'));
+    name_emulated(w, has_link(w, true), has_link(w, false));
     w->out->block_constants = w->out->constant_count;
+    main_body(w);
+}
+
+/* Names by tensor and parameter, and the set of all names. */
+static void take_tables(Lowerer *w)
+{
+    Program *p = w->p;
+    size_t parameters = (size_t)p->parameter_count + 1;
+    size_t names = (size_t)p->tensor_count + 4 * parameters +
+                   (size_t)p->block_count / 2 + 256;
+    for (w->taken_size = 256; w->taken_size < 4 * names;)
+        w->taken_size *= 2;
+    w->taken = arena_take(p->arena, sizeof *w->taken * w->taken_size);
+    w->tensor = arena_take(p->arena,
+                           sizeof *w->tensor * (size_t)p->tensor_count);
+    const char ***by_parameter[] = {&w->parameter, &w->gradient, &w->moment[0],
+                                    &w->moment[1], &w->master};
+    for (size_t i = 0; i < sizeof by_parameter / sizeof *by_parameter; i++)
+        *by_parameter[i] = arena_take(p->arena, sizeof(char *) * parameters);
+    for (int kind = 0; kind <= BLOCK_VARIANCE; kind++)
+        w->place[kind] = arena_take(p->arena,
+                                    sizeof *w->place[kind] * parameters);
 }
 
 static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
 {
-    size_t names = (size_t)p->tensor_count + 4 * (size_t)p->parameter_count +
-                   (size_t)p->block_count / 2 + 256;
     Lowerer w = {.p = p,
                  .rank = rank,
                  .out = &p->programs[rank],
                  .slots = slots,
-                 .ahead = ahead,
-                 .taken_size = 256};
-    while (w.taken_size < 4 * names)
-        w.taken_size *= 2;
-    w.taken = arena_take(p->arena, sizeof *w.taken * w.taken_size);
-    w.tensor = arena_take(p->arena, sizeof *w.tensor * (size_t)p->tensor_count);
-    w.parameter = arena_take(p->arena, sizeof *w.parameter *
-                                           (size_t)(p->parameter_count + 1));
-    w.gradient = arena_take(p->arena, sizeof *w.gradient *
-                                          (size_t)(p->parameter_count + 1));
+                 .ahead = ahead};
+    take_tables(&w);
     enter_reserved(&w);
-    for (int i = 0; i < 2; i++)
-        w.moment[i] = arena_take(
-            p->arena, sizeof *w.moment[i] * (size_t)(p->parameter_count + 1));
-    w.master = arena_take(p->arena,
-                          sizeof *w.master * (size_t)(p->parameter_count + 1));
+    name_sizes(&w);
     if (p->emulate) {
         emulated_rank(&w);
         return;
@@ -330,6 +353,7 @@ static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
     name_blocks(&w);
     w.out->block_constants = w.out->constant_count;
     name_lasting(&w);
+    name_ranges(&w);
     name_fixed(&w);
     for (int c = 0; c < p->chunk_count; c++) {
         if (p->chunks[c].rank != rank)
@@ -344,6 +368,8 @@ static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
     save_body(&w);
     if (ahead)
         undo_bodies(&w);
+    tie_owners(&w);
+    main_body(&w);
 }
 
 bool lower(Program *p)
@@ -355,5 +381,8 @@ bool lower(Program *p)
     const int *ahead = p->set.deferred && !p->emulate ? count_ahead(p) : NULL;
     for (int r = 0; r < p->ranks; r++)
         lower_rank(p, r, slots, ahead);
+    job_records(p);
+    for (int r = 0; r < p->ranks; r++)
+        check_calls(&p->programs[r]);
     return true;
 }

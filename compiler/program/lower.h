@@ -3,12 +3,20 @@
  *     lower.c         the pass; functions of chunks, made of kernels
  *     lower_names.c   constants: what everything is called and where it lies
  *     lower_step.c    phases, and what a step and a run end with
- *     lower_ahead.c   what runs before the norm of the step before is known */
+ *     lower_ahead.c   what runs before the norm of the step before is known
+ *     lower_job.c     what the whole job is, and main */
 #ifndef LOWER_H
 #define LOWER_H
 
 #include "plan/nodes.h"
 #include "rank_program.h"
+
+/* Parameters that lie side by side and are updated alike, in one call. */
+typedef struct Range {
+    int first, last;            // parameters
+    size_t floats;
+    const char *name;           // constant of `floats`
+} Range;
 
 typedef struct Lowerer {
     Program *p;
@@ -19,9 +27,14 @@ typedef struct Lowerer {
     const char **tensor;     // [tensor] its constant
     const char **parameter;  // [parameter] its constant, on this rank
     const char **gradient;   // [parameter] of the use
-    const char **moment[2];  // [parameter]
+    const char **moment[2];  // [parameter] that a range begins with
     const char *
         *master;  // [parameter] float32 values, where kernels read others
+    const Block **place[BLOCK_VARIANCE + 1];    // [kind][parameter] on this rank, or NULL
+    Range *ranges;
+    int range_count;
+    const char *first_gradient, *gradients;     // constants: where all of them begin, and floats; NULL: none
+    size_t gradient_floats;
     int *slots;   // see slot_constant
     const int *ahead;  // [rank] entries of its list before pp_settle; or NULL
 } Lowerer;
@@ -30,9 +43,12 @@ typedef struct Lowerer {
 
 Body *new_body(Lowerer *w, BodyKind kind, int chunk);
 Call *new_call(Lowerer *w, Body *body, const char *function);
+Call *new_form(Lowerer *w, Body *body, Form form, const char *function);
 void push(Call *call, ArgKind kind, const char *name, double number);
 void push_number(Call *call, double number);
 void push_at(Call *call, const char *name);
+void push_size(Lowerer *w, Call *call, const char *name, double number);    // by its name, if it has that value
+bool has_calls(const Lowerer *w, BodyKind kind);
 BodyKind body_of(ActionKind kind);                   // of a compute
 /* The rank's block that lives all along, or NULL. */
 const Block *lasting(const Lowerer *w, BlockKind kind, int of);
@@ -43,7 +59,10 @@ bool enter(Lowerer *w, const char *name);  // false: it is taken
 void enter_reserved(Lowerer *w);
 void name_blocks(Lowerer *w);
 void name_lasting(Lowerer *w);
+void name_ranges(Lowerer *w);
 void name_fixed(Lowerer *w);
+void name_sizes(Lowerer *w);
+const char *lasting_name(const Lowerer *w, const Block *b);
 void name_chunk(Lowerer *w, int c, size_t scratch);
 const char *block_name(Lowerer *w, int block);
 void name_emulated(Lowerer *w, bool sends, bool receives);
@@ -61,5 +80,15 @@ void save_body(Lowerer *w);
 /* [rank] the entries of its list that need no norm. */
 int *count_ahead(Program *p);
 void undo_bodies(Lowerer *w);
+
+/* ---- lower_job.c ---- */
+
+const char *tie_name(const Lowerer *w, const Tie *tie);      // of its record
+void tie_owners(Lowerer *w);
+void main_body(Lowerer *w);
+void job_records(Program *p);                        // of all ranks, once their links are known
+/* Fields are pushed in the order of the record. */
+Record *new_record(Program *p, const char *type, const char *name);
+Field *push_field(Program *p, Record *record, const char *name, ArgKind kind, const char *text, double number);
 
 #endif

@@ -50,16 +50,17 @@ int *count_ahead(Program *p)
 
 /* ---- undo ---- */
 
-static void copy_call(Lowerer *w, BodyKind kind, size_t offset, size_t copy,
-                      size_t floats)
+static void copy_call(Lowerer *w, BodyKind kind, const Block *first,
+                      size_t copy, size_t floats)
 {
-    Program *p = w->p;
     Body *body = &w->out->bodies[w->out->body_count - 1];
     Call *call = new_call(w, body, "pp_copy");
-    const char *old = copy ? text_format(p->arena, "old + %zu", copy) : "old";
-    const char *own = text_format(p->arena, "%zu", offset);
-    push_at(call, kind == BODY_REMEMBER ? old : own);
-    push_at(call, kind == BODY_REMEMBER ? own : old);
+    const char *own = lasting_name(w, first);
+    if (kind == BODY_UNDO)
+        push_at(call, own);
+    push(call, ARG_AT, "old", (double)copy);
+    if (kind == BODY_REMEMBER)
+        push_at(call, own);
     push_number(call, (double)floats);
     call->comment = copy ? "what the optimizer keeps" : "parameters";
 }
@@ -69,22 +70,23 @@ static void copy_call(Lowerer *w, BodyKind kind, size_t offset, size_t copy,
 static void copies_body(Lowerer *w, BodyKind kind)
 {
     const Program *p = w->p;
-    size_t begin = 0, end = 0, copy = 0;
+    const Block *first = NULL;
+    size_t end = 0, copy = 0;
     new_body(w, kind, -1);
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
         const Block *b = &p->blocks[i];
         if (b->rank != w->rank || !is_updated(b->kind))
             continue;
-        if (b->offset != end && end > begin) {
-            copy_call(w, kind, begin, copy, end - begin);
-            copy += end - begin;
+        if (first && b->offset != end) {
+            copy_call(w, kind, first, copy, end - first->offset);
+            copy += end - first->offset;
         }
-        if (b->offset != end)
-            begin = b->offset;
+        if (!first || b->offset != end)
+            first = b;
         end = b->offset + b->floats;
     }
-    if (end > begin)
-        copy_call(w, kind, begin, copy, end - begin);
+    if (first)
+        copy_call(w, kind, first, copy, end - first->offset);
 }
 
 void undo_bodies(Lowerer *w)

@@ -27,18 +27,25 @@ char *identifier(Program *p, const char *name)
 }
 
 static const char *const reserved[] = {
-    "auto",     "break",      "case",     "char",   "const",   "continue",
-    "default",  "do",         "double",   "else",   "enum",    "extern",
-    "float",    "for",        "goto",     "if",     "inline",  "int",
-    "long",     "register",   "restrict", "return", "short",   "signed",
-    "sizeof",   "static",     "struct",   "switch", "typedef", "union",
-    "unsigned", "void",       "volatile", "while",  "main",    "m",
-    "k",        "w",          "d",        "h",      "micro",   "keep",
-    "hold",     "dhold",      "input",    "weight", "x",       "y",
-    "dx",       "dy",         "t",        "job",    "warmup",  "steady",
-    "cooldown", "initialise", "reduce",   "update", "save",    "losses",
-    "tmp",      "NULL",       "argc",     "argv",   "errno",   "stdin",
-    "stdout",   "stderr",     "remember", "undo",   "old",
+    "auto",     "break",    "case",     "char",
+    "const",    "continue", "default",  "do",
+    "double",   "else",     "enum",     "extern",
+    "float",    "for",      "goto",     "if",
+    "inline",   "int",      "long",     "register",
+    "restrict", "return",   "short",    "signed",
+    "sizeof",   "static",   "struct",   "switch",
+    "typedef",  "union",    "unsigned", "void",
+    "volatile", "while",    "main",     "m",
+    "k",        "w",        "d",        "h",
+    "micro",    "keep",     "hold",     "dhold",
+    "input",    "weight",   "x",        "y",
+    "dx",       "dy",       "t",        "job",
+    "warmup",   "steady",   "cooldown", "initialise",
+    "reduce",   "update",   "save",     "losses",
+    "tmp",      "NULL",     "argc",     "argv",
+    "errno",    "stdin",    "stdout",   "stderr",
+    "remember", "undo",     "old",      "n",
+    "seq",      "parts",    "queues",   "microbatches",
 };
 
 static size_t hash(const char *text)
@@ -109,25 +116,34 @@ static const char *tensor_shape(Program *p, int tensor)
 
 static const char *lasting_prefix(BlockKind kind)
 {
-    return kind == BLOCK_GRADIENT   ? "g_"
-           : kind == BLOCK_MASTER   ? "master_"
-           : kind == BLOCK_MEAN     ? "a_"
-           : kind == BLOCK_VARIANCE ? "b_"
-                                    : "";
+    return kind == BLOCK_GRADIENT ? "g_"
+           : kind == BLOCK_MASTER ? "master_"
+                                  : "";
 }
 
-static void note_lasting(Lowerer *w, const Block *b, const char *name)
+static const char *lasting_title(BlockKind kind)
 {
+    return kind == BLOCK_PARAMETER  ? "parameters"
+           : kind == BLOCK_GRADIENT ? "their gradients, one for each use"
+                                    : "what the optimizer changes of each";
+}
+
+static void name_lasting_block(Lowerer *w, const Block *b)
+{
+    Program *p = w->p;
+    const Parameter *q = &p->parameters[b->chunk];
+    const char *name = constant_named(
+        w, text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
+        b->offset, shape_text(p, q->rows, q->columns));
     if (b->kind == BLOCK_PARAMETER)
         w->parameter[b->chunk] = name;
     else if (b->kind == BLOCK_GRADIENT)
         w->gradient[b->chunk] = name;
-    else if (b->kind == BLOCK_MASTER)
-        w->master[b->chunk] = name;
     else
-        w->moment[b->kind - BLOCK_MEAN][b->chunk] = name;
+        w->master[b->chunk] = name;
 }
 
+/* Mean and variance have names by ranges alone: nothing else takes them. */
 void name_lasting(Lowerer *w)
 {
     Program *p = w->p;
@@ -136,22 +152,127 @@ void name_lasting(Lowerer *w)
         const Block *b = &p->blocks[i];
         if (b->rank != w->rank || b->kind > BLOCK_VARIANCE)
             continue;
-        const char *own = b->kind == BLOCK_PARAMETER ? "parameters"
-                          : b->kind == BLOCK_GRADIENT
-                              ? "their gradients, one for each use"
-                              : "what the optimizer keeps of each";
+        w->place[b->kind][b->chunk] = b;
+        if (b->kind == BLOCK_MEAN || b->kind == BLOCK_VARIANCE)
+            continue;
+        const char *own = lasting_title(b->kind);
         if (own != title)
             section(w, own);
         title = own;
-        const Parameter *q = &p->parameters[b->chunk];
-        note_lasting(
-            w, b,
-            constant_named(
-                w,
-                text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
-                b->offset, shape_text(p, q->rows, q->columns)));
+        name_lasting_block(w, b);
     }
 }
+
+const char *lasting_name(const Lowerer *w, const Block *b)
+{
+    return b->kind == BLOCK_PARAMETER  ? w->parameter[b->chunk]
+           : b->kind == BLOCK_GRADIENT ? w->gradient[b->chunk]
+           : b->kind == BLOCK_MASTER
+               ? w->master[b->chunk]
+               : w->moment[b->kind - BLOCK_MEAN][b->chunk];
+}
+
+/* ---- ranges: what one call of a step takes together ---- */
+
+static bool follows(const Block *before, const Block *b)
+{
+    return !b || before->offset + before->floats == b->offset;
+}
+
+/* Does one call update both: everything of b stands right behind that of a, and
+ * decays alike. */
+static bool updated_together(const Lowerer *w, int a, int b)
+{
+    const Program *p = w->p;
+    static const BlockKind kinds[] = {BLOCK_GRADIENT, BLOCK_MEAN,
+                                      BLOCK_VARIANCE};
+    BlockKind values = w->master[a] ? BLOCK_MASTER : BLOCK_PARAMETER;
+    bool together = follows(w->place[values][a], w->place[values][b]);
+    for (int i = 0; i < 3; i++)
+        together &= follows(w->place[kinds[i]][a], w->place[kinds[i]][b]);
+    return together && (p->set.decay == 0 ||
+                        p->parameters[a].decay == p->parameters[b].decay);
+}
+
+static void add_to_ranges(Lowerer *w, int parameter)
+{
+    Program *p = w->p;
+    Range *last = w->range_count ? &w->ranges[w->range_count - 1] : NULL;
+    if (!last || !updated_together(w, last->last, parameter)) {
+        w->ranges = array_grow(p->arena, w->ranges, w->range_count,
+                               sizeof *w->ranges);
+        last = &w->ranges[w->range_count++];
+        *last = (Range){.first = parameter};
+    }
+    last->last = parameter;
+    last->floats = w->place[BLOCK_GRADIENT][parameter]->offset -
+                   w->place[BLOCK_GRADIENT][last->first]->offset +
+                   parameter_values(&p->parameters[parameter]);
+}
+
+static const char *moment_word(const Program *p, BlockKind kind)
+{
+    return kind == BLOCK_VARIANCE                ? "variance"
+           : p->set.optimizer == OPTIMIZER_ADAMW ? "mean"
+                                                 : "velocity";
+}
+
+static void name_range(Lowerer *w, Range *range)
+{
+    Program *p = w->p;
+    const Parameter *first = &p->parameters[range->first];
+    const char *which = w->range_count == 1 ? "updated"
+                        : first->decay      ? "decayed"
+                                            : "undecayed";
+    section(w, text_format(p->arena, "what one call updates: %s to %s",
+                           first->name, p->parameters[range->last].name));
+    range->name = constant_named(w, text_format(p->arena, "%s_floats", which),
+                                 range->floats, "of each of its operands");
+    for (int k = 0; k < 2; k++) {
+        BlockKind kind = (BlockKind)(BLOCK_MEAN + k);
+        const Block *b = w->place[kind][range->first];
+        if (b)
+            w->moment[k][range->first] = constant_named(
+                w, text_format(p->arena, "%s_%s", which, moment_word(p, kind)),
+                b->offset, text_format(p->arena, "[%zu]", range->floats));
+    }
+}
+
+static void name_gradients(Lowerer *w)
+{
+    const Program *p = w->p;
+    size_t first = 0, end = 0;
+    for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
+        const Block *b = &p->blocks[i];
+        if (b->rank != w->rank || b->kind != BLOCK_GRADIENT)
+            continue;
+        if (!w->first_gradient) {
+            first = b->offset;
+            w->first_gradient = w->gradient[b->chunk];
+        }
+        end = b->offset + b->floats;
+    }
+    if (!w->first_gradient)
+        return;
+    section(w, "what one call clears");
+    w->gradient_floats = end - first;
+    w->gradients = constant_named(w, "gradient_floats", end - first,
+                                  "of all gradients");
+}
+
+void name_ranges(Lowerer *w)
+{
+    const Program *p = w->p;
+    name_gradients(w);
+    for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++)
+        if (p->blocks[i].rank == w->rank &&
+            p->blocks[i].kind == BLOCK_PARAMETER)
+            add_to_ranges(w, p->blocks[i].chunk);
+    for (int i = 0; i < w->range_count; i++)
+        name_range(w, &w->ranges[i]);
+}
+
+/* ---- more constants ---- */
 
 static void name_whole(Lowerer *w, const char *name, const Block *b)
 {
@@ -287,6 +408,24 @@ void name_blocks(Lowerer *w)
             text_format(p->arena, "%s: %d", block_shape(p, b), b->micro));
         *constant = w->out->constant_count;
     }
+}
+
+/* Numbers of the model and the step that the calls take by their names. */
+void name_sizes(Lowerer *w)
+{
+    Program *p = w->p;
+    long rows = (long)p->set.rows.value, seq = p->tensors[p->input].seq;
+    Constant sizes[] = {
+        {"microbatches", "of one step", (size_t)p->microbatches},
+        {"n",
+         text_format(p->arena, "positions of one of them: %ld x %ld", rows,
+                     seq),
+         (size_t)(rows * seq)},
+        {"seq", "positions of one row", (size_t)seq},
+    };
+    w->out->size_count = p->emulate ? 1 : 3;
+    w->out->sizes = arena_take(p->arena, sizeof sizes);
+    memcpy(w->out->sizes, sizes, sizeof sizes);
 }
 
 /* An emulated program has two buffers, for all messages. */

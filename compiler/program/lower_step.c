@@ -16,18 +16,23 @@ bool call_uses(const Call *call, const char *parameter)
         bool inside = arg->kind >= ARG_KEEP && arg->kind <= ARG_DHOLD;
         const char *word = inside ? block_words[arg->kind - ARG_KEEP]
                                   : arg->name;
-        if (word && strcmp(word, "losses + micro") == 0)
+        if (arg->kind == ARG_LOSS)
             word = "micro";
-        if (word && strcmp(word, parameter) == 0)
+        if (arg->kind != ARG_TEXT && word && strcmp(word, parameter) == 0)
             return true;
     }
     return false;
 }
 
-static bool body_uses(const Body *body, int which)
+bool is_address(ArgKind kind)
 {
-    for (int i = 0; i < body->call_count; i++)
-        if (call_uses(&body->calls[i], block_words[which]))
+    return kind <= ARG_ARENA || kind == ARG_PARTS;
+}
+
+bool uses_arena(const Call *call)
+{
+    for (int k = 0; k < call->args; k++)
+        if (is_address(call->arg[k].kind))
             return true;
     return false;
 }
@@ -40,7 +45,16 @@ static const Body *chunk_body(const Lowerer *w, BodyKind kind, int chunk)
     return NULL;
 }
 
-static void load_call(Lowerer *w, Body *body, Action a, bool targets, int index)
+/* When the plan begins an entry of the rank's list: 3 units, or "12.5 ms". */
+static const char *planned_start(const Lowerer *w, int index)
+{
+    const Program *p = w->p;
+    double start = w->p->nodes[node_at(w->p, w->rank, index)].start;
+    return p->cost.unit ? text_format(p->arena, "%.9g", start)
+                        : seconds_text(p->arena, start);
+}
+
+static void load_call(Lowerer *w, Body *body, Action a, bool targets)
 {
     Program *p = w->p;
     bool ids = p->vocabulary > 0;
@@ -50,7 +64,6 @@ static void load_call(Lowerer *w, Body *body, Action a, bool targets, int index)
                           ids ? (targets ? "pp_token_targets" : "pp_tokens")
                               : (targets ? "pp_number_targets" : "pp_numbers"));
     call->column = COLUMN_TAKE;
-    call->action = index;
     push(call, ids ? ARG_IDS : ARG_AT, block_name(w, block), 0);
     push_number(call, a.micro);
 }
@@ -60,19 +73,18 @@ static void compute_call(Lowerer *w, Body *body, Action a, int index)
     Program *p = w->p;
     bool forward = a.kind == ACT_F;
     if (forward && p->chunks[a.chunk].previous < 0 && !p->emulate)
-        load_call(w, body, a, false, index);
+        load_call(w, body, a, false);
     if (forward && p->chunks[a.chunk].targets >= 0 && !p->emulate)
-        load_call(w, body, a, true, index);
+        load_call(w, body, a, true);
     const Body *function = chunk_body(w, body_of(a.kind), a.chunk);
-    Call *call = new_call(
-        w, body,
-        text_format(p->arena, "%s_%d", body_words[function->kind], a.chunk));
+    Call *call = new_call(w, body, function->name);
     call->column = COLUMN_COMPUTE;
-    call->action = index;
-    push(call, ARG_NAME, "m", 0);
+    call->comment = text_format(p->arena, "%s @%s", action_text(p, a),
+                                planned_start(w, index));
+    push(call, ARG_ARENA, "m", 0);
     push_number(call, a.micro);
     for (int i = 0; i < MICRO_KINDS; i++)
-        if (body_uses(function, i))
+        if (function->takes[i])
             push(call, ARG_OFFSET,
                  block_name(w, find_block_of(p, (BlockKind)(BLOCK_KEEP + i),
                                              a.chunk, a.micro)),
@@ -98,7 +110,8 @@ static const char *link_for(Lowerer *w, Action a, bool sending, bool back)
         name,
         text_format(p->arena, "%d%s_%c", a.chunk, sending ? "SEND" : "RECV",
                     back ? 'B' : 'F'),
-        a.peer, p->emulate ? EMULATED_FLOATS : p->tensors[tensor].floats};
+        a.peer, p->emulate ? EMULATED_FLOATS : p->tensors[tensor].floats,
+        sending};
     return name;
 }
 
@@ -135,7 +148,6 @@ static void message_call(Lowerer *w, Body *body, Action a, int index)
                           : send ? "pp_send"
                                  : "pp_recv");
     call->column = send ? COLUMN_GIVE : COLUMN_TAKE;
-    call->action = index;
     push(call, ARG_LINK, link_for(w, a, send || wait, back), 0);
     push_number(call, a.micro);
     if (wait || take) {
@@ -217,9 +229,8 @@ static void loss_call(Lowerer *w, Body *body)
     if (!count)
         return;
     Call *call = new_call(w, body, "pp_loss");
-    push_at(call, first ? text_format(w->p->arena, "losses + %d", first)
-                        : "losses");
-    push_number(call, count);
+    push(call, ARG_AT, "losses", first);
+    push_size(w, call, "microbatches", count);
 }
 
 /* A tied parameter counts once in the norm: on the rank of its first use. */
@@ -236,27 +247,31 @@ static void square_calls(Lowerer *w, Body *body)
     }
 }
 
+static void reduce_call(Lowerer *w, Body *body, const Tie *tie)
+{
+    Program *p = w->p;
+    const char **parts = arena_take(p->arena,
+                                    sizeof *parts * (size_t)tie->use_count);
+    int count = 0;
+    for (int u = 0; u < tie->use_count; u++)
+        if (w->gradient[tie->uses[u]])
+            parts[count++] = w->gradient[tie->uses[u]];
+    if (!count)
+        return;
+    Call *call = new_call(w, body, "pp_reduce");
+    push(call, ARG_TIE, tie_name(w, tie), 0);
+    push(call, ARG_PARTS, "parts", 0);
+    call->parts = parts;
+    call->part_count = count;
+}
+
 void reduce_body(Lowerer *w)
 {
     Program *p = w->p;
     Body *body = new_body(w, BODY_REDUCE, -1);
     loss_call(w, body);
-    for (int t = 0; t < p->tie_count; t++) {
-        char *uses = text_format(p->arena, "%s", "");
-        for (int u = 0; u < p->ties[t].use_count; u++)
-            if (w->gradient[p->ties[t].uses[u]])
-                uses = text_format(p->arena, "%s%sm + %s", uses,
-                                   *uses ? ", " : "",
-                                   w->gradient[p->ties[t].uses[u]]);
-        if (!*uses)
-            continue;
-        Call *call = new_call(w, body, "pp_reduce");
-        push(call, ARG_LINK,
-             text_format(p->arena, "tie_%s",
-                         identifier(p, p->parameters[p->ties[t].root].name)),
-             0);
-        push(call, ARG_PARTS, uses, 0);
-    }
+    for (int t = 0; t < p->tie_count; t++)
+        reduce_call(w, body, &p->ties[t]);
     if (w->ahead)  // an update may run twice; its squares are noted once
         square_calls(w, body);
 }
@@ -278,27 +293,93 @@ static const char *master_of(const Lowerer *w, int parameter)
                                 : w->parameter[parameter];
 }
 
+static Call *result_of(Program *p, const char *function)
+{
+    Call *call = arena_take(p->arena, sizeof *call);
+    call->function = function;
+    return call;
+}
+
+static void real_field(Program *p, Record *record, const char *name,
+                       double value)
+{
+    push_field(p, record, name, ARG_REAL, NULL, value);
+}
+
+static void rate_field(Program *p, Record *record)
+{
+    const Settings *s = &p->set;
+    Field *rate = push_field(p, record, "rate", ARG_NULL, NULL, 0);
+    Call *call = result_of(p, "pp_rate");
+    push(call, ARG_REAL, NULL, s->rate);
+    push_number(call, s->warmup.value);
+    push(call, ARG_REAL, NULL, s->cosine.value);
+    rate->call = call;
+    rate->comment = "highest, steps up to it, share of it at the end";
+}
+
+static void scale_field(Program *p, Record *record)
+{
+    Field *scale = push_field(p, record, "scale", ARG_REAL, NULL, 1);
+    if (p->set.clip.value <= 0)
+        return;
+    Call *call = result_of(p, p->set.deferred ? "pp_defer" : "pp_clip");
+    push(call, ARG_REAL, NULL, p->set.clip.value);
+    scale->call = call;
+}
+
+/* What all parameters share, in the order of PpAdamw or PpSgd. */
+static void optimizer_record(Lowerer *w, Body *body)
+{
+    Program *p = w->p;
+    const Settings *s = &p->set;
+    bool adamw = s->optimizer == OPTIMIZER_ADAMW;
+    Record *h = new_record(p, adamw ? "PpAdamw" : "PpSgd", "h");
+    rate_field(p, h);
+    if (adamw) {
+        real_field(p, h, "beta1", s->beta1);
+        real_field(p, h, "beta2", s->beta2);
+        real_field(p, h, "epsilon", s->epsilon);
+    } else {
+        real_field(p, h, "momentum", s->momentum);
+    }
+    scale_field(p, h);
+    if (adamw)
+        push_field(p, h, "step", ARG_NULL, NULL, 0)->call = result_of(
+            p, "pp_step");
+    new_form(w, body, FORM_RECORD, NULL)->record = h;
+}
+
+static void range_call(Lowerer *w, Body *body, const Range *range)
+{
+    const Program *p = w->p;
+    int i = range->first;
+    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW;
+    Call *call = new_call(w, body, adamw ? "pp_adamw" : "pp_sgd");
+    push_at(call, master_of(w, i));
+    push_at(call, w->gradient[i]);
+    push(call, w->moment[0][i] ? ARG_AT : ARG_NULL, w->moment[0][i], 0);
+    if (w->moment[1][i])
+        push_at(call, w->moment[1][i]);
+    push(call, ARG_NUMBER, range->name, (double)range->floats);
+    push(call, ARG_RECORD, "h", 0);
+    push(call, ARG_REAL, NULL, p->parameters[i].decay ? p->set.decay : 0);
+}
+
+/* Every rank calls pp_clip or pp_defer, with parameters or without. */
 void update_body(Lowerer *w)
 {
     Program *p = w->p;
     Body *body = new_body(w, BODY_UPDATE, -1);
-    bool adamw = p->set.optimizer == OPTIMIZER_ADAMW;
     if (!w->ahead)
         square_calls(w, body);
-    for (int i = 0; i < p->parameter_count; i++) {
-        if (!is_home(w, i))
-            continue;
-        Call *call = new_call(w, body, adamw ? "pp_adamw" : "pp_sgd");
-        push_at(call, master_of(w, i));
-        push_at(call, w->gradient[i]);
-        push(call, w->moment[0][i] ? ARG_AT : ARG_NULL, w->moment[0][i], 0);
-        if (w->moment[1][i])
-            push_at(call, w->moment[1][i]);
-        push_number(call, (double)parameter_values(&p->parameters[i]));
-        push(call, ARG_LINK, "h", 0);
-        push(call, ARG_REAL, NULL, p->parameters[i].decay ? p->set.decay : 0);
-        narrow_call(w, body, i);
-    }
+    if (w->range_count || p->set.clip.value > 0)
+        optimizer_record(w, body);
+    for (int i = 0; i < w->range_count; i++)
+        range_call(w, body, &w->ranges[i]);
+    for (int i = 0; i < p->parameter_count; i++)
+        if (is_home(w, i))
+            narrow_call(w, body, i);
 }
 
 /* A second copy of a tied parameter starts from the first one's name, so all

@@ -3,13 +3,9 @@
  *
  * The operand words of an entry say what its kernel takes, in order, and so
  * also what backward needs to find again: `memory` keeps exactly the tensors
- * that the words of _input and _weight name.
- *
- *     y x x2        output, inputs          dx dy prev    their gradients, what others contributed
- *     weight bias   parameters              dweight dbias their gradients, added to
- *     stats         kept by forward         tmp           scratch
- *     n seq in width heads causal count vocabulary scale  constants
- *     loss targets  of the model            =             the input's gradient is dy itself
+ * that the words of _input and _weight name. The words are the rows of
+ * operands.c; the entry "=" has no kernel, since the input's gradient is dy
+ * itself.
  */
 #include "compile.h"
 

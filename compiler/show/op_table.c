@@ -3,10 +3,12 @@
  *
  * Reads: ops, gradients, tensors, chunks; for what is kept also frames.
  * Operations come from the op table. Bytes moved are what the kernel's operands
- * say (ops.c): every tensor that an entry names is read or written once, a
+ * say (operands.c): every tensor that an entry names is read or written once, a
  * gradient of a weight is read and written. Caches and scratch are not
  * counted. */
 #include "show.h"
+
+#include "read/operands.h"
 
 #include <string.h>
 
@@ -27,36 +29,23 @@ static double values_of(const Program *p, int parameter)
 {
     if (parameter < 0)
         return 0;
-    const Parameter *q = &p->parameters[parameter];
-    return (double)q->rows * (double)(q->columns ? q->columns : 1);
+    return (double)parameter_values(&p->parameters[parameter]);
 }
 
 /* Bytes that the operands of one call stand for. */
 static double bytes_of(const Program *p, const Op *op, const char *words,
                        const Gradient *g)
 {
-    double weight = values_of(p, op->weight), bias = values_of(p, op->bias);
     double element = (double)dtype_floats(p, 2) / 2, floats = 0;
-    const struct {
-        const char *word;
-        double floats;
-    } operands[] = {
-        {"x", floats_of(p, op->input[0])},
-        {"x2", op->kind->tensors > 1 ? floats_of(p, op->input[1]) : 0},
-        {"y", floats_of(p, op->output)},
-        {"stats", floats_of(p, op->stats)},
-        {"targets", floats_of(p, p->targets)},
-        {"weight", weight * element},
-        {"bias", bias * element},
-        {"dweight", 2 * weight},
-        {"dbias", 2 * bias},
-        {"dy", g ? floats_of(p, g->dy) : 0},
-        {"dx", g ? floats_of(p, g->dx) : 0},
-        {"prev", g ? floats_of(p, g->prev) : 0},
-    };
-    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
-        if (mentions(words, operands[i].word))
-            floats += operands[i].floats;
+    for (const Operand *o; (o = next_operand(&words));) {
+        int index = o->index ? o->index(p, op, g) : -1;
+        if (o->kind == OPERAND_TENSOR || o->kind == OPERAND_TARGETS)
+            floats += o->moved * floats_of(p, index);
+        else if (o->kind == OPERAND_PARAMETER)
+            floats += o->moved * element * values_of(p, index);
+        else if (o->kind == OPERAND_GRADIENT)
+            floats += o->moved * values_of(p, index);
+    }
     return 4 * floats;
 }
 

@@ -109,7 +109,7 @@ broken() {
     echo "ok $1 ($(head -1 broken.log | cut -c1-90))"
 }
 broken swapped-sends 's/pp_send(&send_f0, 0, m + y0_0)/pp_send(\&send_f0, 1, m + y0_1)/' rank0
-broken shorter-message 's/recv_f1 = {0, 256/recv_f1 = {0, 240/' rank1
+broken shorter-message 's|recv_f1 = {.peer = 0, .floats = 256|recv_f1 = {.peer = 0, .floats = 240|' rank1
 broken shorter-arena 's/\.arena = [0-9]*/.arena = 65536/' rank0
 broken no-take 's/pp_take(&recv_f1, [0-9], [0-9]);//' rank1
 
