@@ -6,6 +6,7 @@
  * problems of papers. Times are in any one unit, memory in any one unit.
  *
  *     search.c            an order's times and memory
+ *     search_wires.c      when messages are there
  *     search_bound.c      what no order can be below
  *     search_linear.c     one chunk per rank: rounds, list and improve are its parts
  *     search_vee.c        two chunks per rank, forth and back: search_vee_*.c
@@ -30,10 +31,13 @@ typedef struct Problem {
     const int *rank;                        // [chunk]
     const double *time[SEARCH_KINDS];       // [chunk] of one micro-batch
     const double *message;                  // [chunk] latency of the boundary before it, both ways; 0 inside a rank
+    const double *wire;                     // [chunk] time that a message holds the wire there; NULL: none
+    const double *whole;                    // [chunk] time of an I with its W right behind it; NULL: that of the two
     const double *held;                     // [chunk] memory from the begin of F to the end of I, one micro-batch
     const double *kept;                     // [chunk] of that, what stays until the end of W
     const double *limit;                    // [rank] of what is held after any action; INFINITY: none
     Metric metric;
+    bool posted;                            // receives are posted one entry ahead (search_wires.h)
 } Problem;
 
 /* One rank's order. The micro-batches of one kind and chunk run 0, 1, 2, ...,
@@ -60,6 +64,22 @@ static inline double action_growth(const Problem *q, int kind, int chunk)
     return kind == SEARCH_F   ? q->held[chunk]
            : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
                               : -q->kept[chunk];
+}
+
+/* The least time from a chunk to its neighbour over the boundary before `chunk`. */
+static inline double crossing(const Problem *q, int chunk)
+{
+    return q->message[chunk] + (q->wire ? q->wire[chunk] : 0);
+}
+
+/* Is the I at `index` one action with the W behind it: is that of the same
+ * micro-batch, of whose I none still `waits` for its W, and are both shorter so. */
+static inline bool is_whole(const Problem *q, const Order *order, int index, int waits)
+{
+    int entry = order->at[index], chunk = entry / SEARCH_KINDS;
+    return q->whole && waits == 0 && entry % SEARCH_KINDS == SEARCH_I &&
+           index + 1 < order->count && order->at[index + 1] == entry + 1 &&
+           q->whole[chunk] < q->time[SEARCH_I][chunk] + q->time[SEARCH_W][chunk];
 }
 
 /* Dice of a search: the same seed, the same rolls; from 0 to below 1. */

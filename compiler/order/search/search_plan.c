@@ -328,7 +328,7 @@ static bool try_limits(Plan *n, double effort, bool last)
     if (isinf(n->result.makespan))
         return false;
     p->order = arena_take(p->arena, sizeof(List) * (size_t)n->q.ranks);
-    use_orders(p, n->best);
+    use_orders(p, &n->q, n->best);
     keep_if_better(n, try_order(n));
     bool good = fits(n);
     for (int r = 0; r < n->q.ranks; r++)
