@@ -1,12 +1,11 @@
-/* clock.c: the clock of the search, on random orders of random problems with one
- * chunk per rank, two forth and back, or two round about; with wires, latencies,
- * receives that block and receives that are posted, whole and split backwards.
+/* clock.c: the clock of the search, on random orders of the problems of random.h.
  *
  * First against a slow evaluation that is written from docs/language.md, "Times of
  * a step", and knows nothing of search_wires.c: it makes the lists with every
  * entry, and gives each its time as soon as all that it needs have theirs. Then
  * against `prove`, on plans with the same costs. */
 #include "plan.h"
+#include "random.h"
 
 #include "order/search/search_problem.h"
 
@@ -14,128 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    RANKS = 6,
-    CHUNKS = 2 * RANKS,
-    MICROS = 10,
-    ROOM = 16 * CHUNKS * MICROS
-};
-
-static unsigned long state = 4711;
-
-static int draw(int limit)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((state >> 33) % (unsigned long)limit);
-}
-
-static double draw_share(void)
-{
-    return draw(1 << 20) / (double)(1 << 20);
-}
-
-/* ---- problems ---- */
-
-typedef struct Case {
-    Problem q;
-    int rank[CHUNKS];
-    double time[SEARCH_KINDS][CHUNKS], message[CHUNKS], wire[CHUNKS],
-        whole[CHUNKS], held[CHUNKS], limit[RANKS];
-    Order orders[RANKS];
-    short entries[RANKS][SEARCH_KINDS * 2 * MICROS];
-} Case;
-
-typedef enum { LINEAR, VEE, LOOP, SHAPES } Shape;
-
-/* Times of a kind are equal in one problem of four, so that ties are met. */
-static void random_times(Case *c, int chunks)
-{
-    bool equal = draw(4) == 0;
-    for (int i = 0; i < chunks; i++)
-        for (int k = 0; k < SEARCH_KINDS; k++)
-            c->time[k][i] = equal ? 1 + k : 0.2 + 2 * draw_share();
-    for (int i = 0; i < chunks; i++)
-        c->whole[i] = (c->time[SEARCH_I][i] + c->time[SEARCH_W][i]) *
-                      (equal ? 0.75 : 0.5 + 0.7 * draw_share());
-}
-
-/* All boundaries between two ranks have one latency. */
-static void random_messages(Case *c, int chunks)
-{
-    double delay[RANKS][RANKS];
-    bool slow = draw(2), wide = draw(3) == 0;
-    for (int a = 0; a < RANKS; a++)
-        for (int b = 0; b <= a; b++)
-            delay[a][b] = delay[b][a] = (slow ? 3 : 0.3) * draw_share();
-    for (int i = 0; i < chunks; i++) {
-        bool crosses = i > 0 && c->rank[i - 1] != c->rank[i];
-        c->message[i] = crosses && draw(8) ? delay[c->rank[i - 1]][c->rank[i]]
-                                           : 0;
-        c->wire[i] = crosses && draw(6) ? (wide ? 0.1 : 2) * draw_share() : 0;
-    }
-    for (int i = 1; i < chunks; i++)
-        for (int k = 1; k < i; k++)
-            if ((c->rank[k - 1] == c->rank[i - 1] &&
-                 c->rank[k] == c->rank[i]) ||
-                (c->rank[k - 1] == c->rank[i] && c->rank[k] == c->rank[i - 1]))
-                c->message[i] = c->message[k];
-}
-
-static void random_problem(Case *c, Shape shape, int ranks, int microbatches)
-{
-    int chunks = shape == LINEAR ? ranks : 2 * ranks;
-    for (int i = 0; i < chunks; i++) {
-        c->rank[i] = shape == VEE && i >= ranks ? chunks - 1 - i : i % ranks;
-        c->held[i] = 1;
-    }
-    for (int r = 0; r < ranks; r++)
-        c->limit[r] = INFINITY;
-    random_times(c, chunks);
-    random_messages(c, chunks);
-    c->q = (Problem){.ranks = ranks,
-                     .chunks = chunks,
-                     .microbatches = microbatches,
-                     .rank = c->rank,
-                     .time = {c->time[0], c->time[1], c->time[2]},
-                     .message = c->message,
-                     .wire = draw(3) ? c->wire : NULL,
-                     .whole = draw(2) ? c->whole : NULL,
-                     .held = c->held,
-                     .kept = c->held,
-                     .limit = c->limit,
-                     .metric = METRIC_MAKESPAN,
-                     .posted = draw(2)};
-}
-
-/* Any of the actions that could come next, one after another; forwards, or what
- * follows a backward, are preferred in some, so that all depths are met. */
-static void random_orders(Case *c)
-{
-    const Problem *q = &c->q;
-    int done[CHUNKS][SEARCH_KINDS] = {{0}}, taste = draw(4),
-        left = SEARCH_KINDS * q->chunks * q->microbatches;
-    for (int r = 0; r < q->ranks; r++)
-        c->orders[r] = (Order){c->entries[r], 0};
-    while (left > 0) {
-        int i = draw(q->chunks), k = draw(SEARCH_KINDS), m = done[i][k];
-        int from = k == SEARCH_F ? i - 1 : i + 1;
-        if (m == q->microbatches || (k != SEARCH_F && done[i][k - 1] <= m) ||
-            (k != SEARCH_W && from >= 0 && from < q->chunks &&
-             done[from][k] <= m) ||
-            (taste && taste != k && draw(6)))
-            continue;
-        Order *order = &c->orders[q->rank[i]];
-        order->at[order->count++] = (short)(i * SEARCH_KINDS + k);
-        done[i][k]++;
-        left--;
-        if (taste == SEARCH_W && k == SEARCH_I && draw(3) &&
-            done[i][SEARCH_W] + 1 == done[i][SEARCH_I]) {
-            order->at[order->count++] = (short)(i * SEARCH_KINDS + SEARCH_W);
-            done[i][SEARCH_W]++;
-            left--;
-        }
-    }
-}
+enum { ROOM = 16 * CHUNKS * MICROS };
 
 /* ---- the slow evaluation ---- */
 
@@ -358,7 +236,8 @@ static void against_rules(void)
     int bad = 0;
     for (int i = 0; i < CASES; i++) {
         Result result;
-        random_problem(&c, i % SHAPES, 2 + draw(RANKS - 1), 1 + draw(MICROS));
+        random_problem(&c, i % SHAPES, 2 + chance(RANKS - 1),
+                       1 + chance(MICROS));
         random_orders(&c);
         bool good = order_result(&c.q, c.orders, &result, NULL);
         double slow = slow_makespan(&c.q, c.orders);
@@ -416,9 +295,9 @@ static void against_prove(void)
     int bad = 0;
     for (int i = 0; i < CASES; i++) {
         Shape shape = i % SHAPES;
-        int ranks = 2 + draw(RANKS - 1),
-            microbatches = shape == LOOP ? ranks * (1 + draw(MICROS / ranks))
-                                         : 1 + draw(MICROS);
+        int ranks = 2 + chance(RANKS - 1),
+            microbatches = shape == LOOP ? ranks * (1 + chance(MICROS / ranks))
+                                         : 1 + chance(MICROS);
         Result result = {0};
         random_problem(&c, shape, ranks, microbatches);
         c.q.wire = NULL;

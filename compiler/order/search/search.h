@@ -112,6 +112,10 @@ double bound_makespan(const Problem *q);
 /* The one of the problem's metric. */
 double bound_metric(const Problem *q);
 
+/* Any placement: a problem without `whole` of which no order is below those of q;
+ * input[chunk] and weight[chunk] are room for its times. */
+Problem in_parts(const Problem *q, double *input, double *weight);
+
 /* ---- search_linear.c: the same ---- */
 
 typedef struct Search {
