@@ -1,5 +1,5 @@
-/* exact.c: on many tiny problems with random costs, messages and limits, every
- * order is tried: the bounds are never above the best, the exact search finds
+/* exact.c: on many tiny problems with random costs, messages and limits, some with
+ * wires that fill up and receives that are posted, every order is tried: the bounds are never above the best, the exact search finds
  * it, and the quick search is never below it. Some have more chunks than ranks,
  * for the exact search alone. */
 #include "order/search/search.h"
@@ -14,8 +14,8 @@ enum { CHUNKS = 4, MICROBATCHES = 3, WORDS = 1 << 15, LENGTH = 12 };
 typedef struct Tiny {
     Problem problem;
     int rank[CHUNKS];
-    double time[SEARCH_KINDS][CHUNKS], message[CHUNKS], held[CHUNKS],
-        kept[CHUNKS], limit[CHUNKS];
+    double time[SEARCH_KINDS][CHUNKS], message[CHUNKS], wire[CHUNKS],
+        held[CHUNKS], kept[CHUNKS], limit[CHUNKS];
 } Tiny;
 
 static unsigned long state = 12345;
@@ -33,6 +33,7 @@ static void random_problem(Tiny *t, int chunks, int microbatches)
         for (int k = 0; k < SEARCH_KINDS; k++)
             t->time[k][c] = 1 + draw(9) + draw(2) * 0.37;
         t->message[c] = c > 0 ? draw(3) * 0.4 : 0;
+        t->wire[c] = c > 0 ? draw(3) * 1.7 : 0;
         t->held[c] = 4 + draw(3);
         t->kept[c] = draw((int)t->held[c] + 1);
         t->limit[c] = t->held[c] + draw(3 * (int)t->held[c]);
@@ -46,6 +47,8 @@ static void random_problem(Tiny *t, int chunks, int microbatches)
         .rank = t->rank,
         .time = {t->time[SEARCH_F], t->time[SEARCH_I], t->time[SEARCH_W]},
         .message = t->message,
+        .wire = draw(2) ? t->wire : NULL,
+        .posted = draw(2),
         .held = t->held,
         .kept = t->kept,
         .limit = t->limit,
@@ -62,7 +65,9 @@ static void fold(Tiny *t)
         t->rank[c] = c < chunks / 2 ? c : chunks - 1 - c;
         t->limit[c] *= 2;
     }
-    t->message[chunks / 2] = 0;
+    t->message[chunks / 2] = t->wire[chunks / 2] = 0;
+    for (int c = chunks / 2 + 1; c < chunks; c++)
+        t->message[c] = t->message[chunks - c];
 }
 
 typedef struct Words {

@@ -31,7 +31,7 @@ typedef struct Problem {
     const int *rank;                        // [chunk]
     const double *time[SEARCH_KINDS];       // [chunk] of one micro-batch
     const double *message;                  // [chunk] latency of the boundary before it, both ways; 0 inside a rank
-    const double *wire;                     // [chunk] time that a message holds the wire there; NULL: none
+    const double *wire;                     // [chunk] time that a message holds the wire there; 0 inside; NULL: none
     const double *whole;                    // [chunk] time of an I with its W right behind it; NULL: that of the two
     const double *held;                     // [chunk] memory from the begin of F to the end of I, one micro-batch
     const double *kept;                     // [chunk] of that, what stays until the end of W
@@ -139,7 +139,7 @@ typedef struct Exact {
 } Exact;
 
 /* The best orders within the limits, or the best met within the budget. Needs
- * kept <= held. best[rank].at has room for all the rank's actions; when
+ * kept <= held, and proves nothing where whole backwards may be shorter. best[rank].at has room for all the rank's actions; when
  * best[0].count > 0 it holds orders to be better than. False: nothing found. */
 bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result);
 
