@@ -11,6 +11,7 @@
  *     search_linear.c     one chunk per rank: rounds, list and improve are its parts
  *     search_vee.c        two chunks per rank, forth and back: search_vee_*.c
  *     search_exact.c      all orders of a small problem
+ *     search_whole.c      whole backwards beside split ones
  *     search_problem.c    a Program as a Problem; search_plan.c `schedule auto`
  */
 #ifndef SEARCH_H
@@ -142,5 +143,16 @@ typedef struct Exact {
  * kept <= held, and proves nothing where whole backwards may be shorter. best[rank].at has room for all the rank's actions; when
  * best[0].count > 0 it holds orders to be better than. False: nothing found. */
 bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result);
+
+/* ---- search_whole.c: any number of chunks per rank ---- */
+
+/* The problem with whole backwards alone, as an I with that time and a W with none,
+ * where that is shorter; numbers: room for 3 * chunks. */
+Problem whole_problem(const Problem *q, double *numbers);
+/* Puts every W that is shorter so right behind its I. */
+void join_weights(const Problem *q, Order *orders);
+/* Makes orders that run better by the metric, within the limits, by moves of which
+ * each is timed in full; about `budget` entries. */
+void mend_orders(const Problem *q, Order *best, int seed, double budget);
 
 #endif
