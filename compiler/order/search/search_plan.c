@@ -128,7 +128,7 @@ static double measure(Plan *n, const Program *trial)
     n->peak = 0;
     for (int r = 0; r < trial->ranks; r++) {
         int peak = peak_copies(trial, r);
-        n->arena[r] = isinf(n->memory) ? 0 : trial->arena_floats[r];
+        n->arena[r] = trial->arena_floats[r];
         n->lasting[r] = 0;
         n->peak = peak > n->peak ? peak : n->peak;
         longest = fmax(longest, span_time(trial, r));
@@ -140,14 +140,13 @@ static double measure(Plan *n, const Program *trial)
     return n->q.metric == METRIC_SPAN ? longest : trial->makespan;
 }
 
-/* Plans what is in `order` as it would be run: its arenas and the metric;
- * INFINITY: it cannot run. */
+/* Plans what is in `order` as it would be run, with the WAITs that its arenas need:
+ * their sizes and the metric; INFINITY: it cannot run. */
 static double try_order(Plan *n)
 {
     Program trial = *n->p;
     trial.arena = arena_open();
-    bool good = communicate(&trial) && prove(&trial) &&
-                (isinf(n->memory) || memory(&trial));
+    bool good = communicate(&trial) && prove(&trial) && memory(&trial);
     double value = good ? measure(n, &trial) : INFINITY;
     arena_close(trial.arena);
     return value;
