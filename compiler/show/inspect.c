@@ -126,27 +126,21 @@ static void schedule_notes(Program *p, FILE *out)
                   "this list alone, the same in every run");
 }
 
-static double idle_share(const SearchReport *r, double value)
-{
-    return value > r->busiest ? 100 * (1 - r->busiest / value) : 0;
-}
-
 /* What was found by a search, what was known before, and what cannot be. */
 static void search_lines(Program *p, FILE *out)
 {
     const SearchReport *r = p->search;
     bool limited = !isinf(r->memory);
-    fputs("searched: ", out);
+    fprintf(out, "searched: %s ", r->span ? "longest own span" : "makespan");
     if (r->named)
-        fprintf(out, "%.2f %% (%s, the best of those with a name) -> ",
-                idle_share(r, r->before), r->named);
-    fprintf(out, "%.2f %% bubble of the %s", idle_share(r, r->after),
-            r->span ? "longest own span" : "makespan");
+        fprintf(out, "%s (%s, the best of those with a name) -> ",
+                time_text(p, r->before), r->named);
+    fputs(time_text(p, r->after), out);
     if (limited)
         fprintf(out, " within %.0f bytes%s", r->memory,
                 r->named ? "" : ", where none with a name fits");
-    fprintf(out, "; no order of these chunks%s can be below %.2f %%%s\n",
-            limited ? " under this limit" : "", idle_share(r, r->bound),
+    fprintf(out, "; no order of these chunks%s can be below %s%s\n",
+            limited ? " under this limit" : "", time_text(p, r->bound),
             r->after <= r->bound * (1 + 1e-9) ? ", so this is the best" : "");
 }
 

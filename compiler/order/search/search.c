@@ -3,8 +3,11 @@
  * Each rank runs its entries as early as it can, one after another. A rank that
  * lacks an input is left until the rank that brings it has moved on; if no rank
  * can move, the orders wait for one another. Micro-batches pass in order, so a
- * count per chunk and kind is all that is known about what is done. */
-#include "search.h"
+ * count per chunk and kind is all that is known about what is done.
+ *
+ * This is the clock that all others of the search are held equal to, and it is
+ * equal to that of `prove`. */
+#include "search_wires.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,10 +20,13 @@ typedef struct Run {
     int *done[SEARCH_KINDS];    // [chunk]
     int *next;                  // [rank] entry
     double *clock, *first;      // [rank]
+    double *post;               // [rank] end of the entry before its last
+    Wires wires;
 } Run;
 
-/* When the input of an entry is there; -1: it is not yet known. */
-static double ready_at(const Run *x, int kind, int chunk, int micro)
+/* When the input of an entry is there, which its rank then receives; -1: it is
+ * not yet known. */
+static double ready_at(Run *x, int kind, int chunk, int micro)
 {
     const Problem *q = x->q;
     size_t row = (size_t)q->microbatches;
@@ -34,31 +40,47 @@ static double ready_at(const Run *x, int kind, int chunk, int micro)
         return 0;
     if (x->done[kind][from] <= micro)
         return -1;
-    return x->end[kind][(size_t)from * row + (size_t)micro] +
-           q->message[forth ? chunk : from];
+    return wires_take(&x->wires, kind, from, micro,
+                      x->end[kind][(size_t)from * row + (size_t)micro],
+                      x->post[q->rank[chunk]]);
+}
+
+/* The next entry of a rank begins. */
+static void run_entry(Run *x, int rank, int kind, int chunk, double begin)
+{
+    const Problem *q = x->q;
+    int micro = x->done[kind][chunk]++;
+    double end = begin + q->time[kind][chunk];
+    bool whole = is_whole(q, &x->orders[rank], x->next[rank],
+                          micro - x->done[SEARCH_W][chunk]);
+    if (whole)
+        end = begin + q->whole[chunk];
+    if (x->next[rank] == 0)
+        x->first[rank] = begin;
+    if (x->start)
+        x->start[rank][x->next[rank]] = begin;
+    if (x->start && whole)
+        x->start[rank][x->next[rank] + 1] = end;
+    x->end[kind][(size_t)chunk * (size_t)q->microbatches + (size_t)micro] = end;
+    wires_send(&x->wires, kind, chunk, micro, end);
+    x->post[rank] = x->clock[rank];
+    x->clock[rank] = end;
+    x->next[rank] += 1 + whole;
+    x->done[SEARCH_W][chunk] += whole;
 }
 
 /* Runs a rank until it lacks something; how many entries that were. */
 static int run_rank(Run *x, int rank)
 {
-    const Problem *q = x->q;
     const Order *order = &x->orders[rank];
     int before = x->next[rank];
-    for (; x->next[rank] < order->count; x->next[rank]++) {
+    while (x->next[rank] < order->count) {
         int entry = order->at[x->next[rank]], kind = entry % SEARCH_KINDS,
-            chunk = entry / SEARCH_KINDS, micro = x->done[kind][chunk];
-        double ready = ready_at(x, kind, chunk, micro);
+            chunk = entry / SEARCH_KINDS;
+        double ready = ready_at(x, kind, chunk, x->done[kind][chunk]);
         if (ready < 0)
             break;
-        double begin = ready > x->clock[rank] ? ready : x->clock[rank];
-        if (x->next[rank] == 0)
-            x->first[rank] = begin;
-        if (x->start)
-            x->start[rank][x->next[rank]] = begin;
-        x->clock[rank] = begin + q->time[kind][chunk];
-        x->end[kind][(size_t)chunk * (size_t)q->microbatches + (size_t)micro] =
-            x->clock[rank];
-        x->done[kind][chunk]++;
+        run_entry(x, rank, kind, chunk, fmax(ready, x->clock[rank]));
     }
     return x->next[rank] - before;
 }
@@ -84,12 +106,17 @@ bool order_fits(const Problem *q, const Order *orders)
     return true;
 }
 
+/* All whole backwards where that is shorter. */
 double rank_work(const Problem *q, int rank)
 {
     double work = 0;
-    for (int c = 0; c < q->chunks; c++)
-        for (int kind = 0; kind < SEARCH_KINDS && q->rank[c] == rank; kind++)
-            work += q->microbatches * q->time[kind][c];
+    for (int c = 0; c < q->chunks; c++) {
+        double back = q->time[SEARCH_I][c] + q->time[SEARCH_W][c];
+        if (q->whole)
+            back = fmin(back, q->whole[c]);
+        if (q->rank[c] == rank)
+            work += q->microbatches * (q->time[SEARCH_F][c] + back);
+    }
     return work;
 }
 
@@ -107,9 +134,9 @@ bool order_result(const Problem *q, const Order *orders, Result *result,
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
            cells = chunks * (size_t)q->microbatches;
     double *numbers = malloc(sizeof *numbers *
-                             (SEARCH_KINDS * cells + 2 * ranks));
+                             (SEARCH_KINDS * cells + 3 * ranks));
     int *counts = calloc(SEARCH_KINDS * chunks + ranks, sizeof *counts);
-    Run x = {.q = q, .orders = orders, .start = start};
+    Run x = {.q = q, .orders = orders, .start = start, .wires = wires_open(q)};
     int moved = 1, left = 0;
     if (!numbers || !counts)
         abort();
@@ -119,9 +146,10 @@ bool order_result(const Problem *q, const Order *orders, Result *result,
     }
     x.clock = numbers + SEARCH_KINDS * cells;
     x.first = x.clock + ranks;
+    x.post = x.first + ranks;
     x.next = counts + SEARCH_KINDS * chunks;
     for (size_t r = 0; r < ranks; r++)
-        x.clock[r] = x.first[r] = 0;
+        x.clock[r] = x.first[r] = x.post[r] = 0;
     while (moved) {
         moved = 0;
         for (int r = 0; r < q->ranks; r++)
@@ -135,6 +163,7 @@ bool order_result(const Problem *q, const Order *orders, Result *result,
         result->makespan = fmax(result->makespan, x.clock[r]);
         result->peak = fmax(result->peak, peak);
     }
+    wires_close(&x.wires);
     free(numbers);
     free(counts);
     return left == 0;

@@ -6,10 +6,12 @@
  * problems of papers. Times are in any one unit, memory in any one unit.
  *
  *     search.c            an order's times and memory
+ *     search_wires.c      when messages are there
  *     search_bound.c      what no order can be below
  *     search_linear.c     one chunk per rank: rounds, list and improve are its parts
  *     search_vee.c        two chunks per rank, forth and back: search_vee_*.c
  *     search_exact.c      all orders of a small problem
+ *     search_whole.c      whole backwards beside split ones
  *     search_problem.c    a Program as a Problem; search_plan.c `schedule auto`
  */
 #ifndef SEARCH_H
@@ -30,10 +32,13 @@ typedef struct Problem {
     const int *rank;                        // [chunk]
     const double *time[SEARCH_KINDS];       // [chunk] of one micro-batch
     const double *message;                  // [chunk] latency of the boundary before it, both ways; 0 inside a rank
+    const double *wire;                     // [chunk] time that a message holds the wire there; 0 inside; NULL: none
+    const double *whole;                    // [chunk] time of an I with its W right behind it; NULL: that of the two
     const double *held;                     // [chunk] memory from the begin of F to the end of I, one micro-batch
     const double *kept;                     // [chunk] of that, what stays until the end of W
     const double *limit;                    // [rank] of what is held after any action; INFINITY: none
     Metric metric;
+    bool posted;                            // receives are posted one entry ahead (search_wires.h)
 } Problem;
 
 /* One rank's order. The micro-batches of one kind and chunk run 0, 1, 2, ...,
@@ -60,6 +65,22 @@ static inline double action_growth(const Problem *q, int kind, int chunk)
     return kind == SEARCH_F   ? q->held[chunk]
            : kind == SEARCH_I ? q->kept[chunk] - q->held[chunk]
                               : -q->kept[chunk];
+}
+
+/* The least time from a chunk to its neighbour over the boundary before `chunk`. */
+static inline double crossing(const Problem *q, int chunk)
+{
+    return q->message[chunk] + (q->wire ? q->wire[chunk] : 0);
+}
+
+/* Is the I at `index` one action with the W behind it: is that of the same
+ * micro-batch, of whose I none still `waits` for its W, and are both shorter so. */
+static inline bool is_whole(const Problem *q, const Order *order, int index, int waits)
+{
+    int entry = order->at[index], chunk = entry / SEARCH_KINDS;
+    return q->whole && waits == 0 && entry % SEARCH_KINDS == SEARCH_I &&
+           index + 1 < order->count && order->at[index + 1] == entry + 1 &&
+           q->whole[chunk] < q->time[SEARCH_I][chunk] + q->time[SEARCH_W][chunk];
 }
 
 /* Dice of a search: the same seed, the same rolls; from 0 to below 1. */
@@ -92,6 +113,10 @@ double bound_makespan(const Problem *q);
 /* The one of the problem's metric. */
 double bound_metric(const Problem *q);
 
+/* Any placement: a problem without `whole` of which no order is below those of q;
+ * input[chunk] and weight[chunk] are room for its times. */
+Problem in_parts(const Problem *q, double *input, double *weight);
+
 /* ---- search_linear.c: the same ---- */
 
 typedef struct Search {
@@ -115,8 +140,19 @@ typedef struct Exact {
 } Exact;
 
 /* The best orders within the limits, or the best met within the budget. Needs
- * kept <= held. best[rank].at has room for all the rank's actions; when
+ * kept <= held, and proves nothing where whole backwards may be shorter. best[rank].at has room for all the rank's actions; when
  * best[0].count > 0 it holds orders to be better than. False: nothing found. */
 bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result);
+
+/* ---- search_whole.c: any number of chunks per rank ---- */
+
+/* The problem with whole backwards alone, as an I with that time and a W with none,
+ * where that is shorter; numbers: room for 3 * chunks. */
+Problem whole_problem(const Problem *q, double *numbers);
+/* Puts every W that is shorter so right behind its I. */
+void join_weights(const Problem *q, Order *orders);
+/* Makes orders that run better by the metric, within the limits, by moves of which
+ * each is timed in full; about `budget` entries. */
+void mend_orders(const Problem *q, Order *best, int seed, double budget);
 
 #endif

@@ -1,6 +1,6 @@
 /* search_bound.c: times that no order of one chunk per rank can be below.
  *
- * Rank i, its F_i, I_i, W_i and the message c_i before it. From the begin of
+ * Rank i, its F_i, I_i, W_i and the message c_i before it, wire and latency. From the begin of
  * an F on rank i to the end of the same micro-batch's I at least
  *
  *     R_i = sum of (F_k + I_k) over k >= i + twice the messages behind i
@@ -27,9 +27,13 @@
  * multiple of F_i costs little idle time, but H_i just below costs either
  * nearly none with one more forward, or all of it.
  *
- * Two more: memory times time (each micro-batch holds `held` for R_i and `kept`
- * for W_i, and never more than the limit is held), and the path to a later rank
- * k, all its F and I, the path back and the last W. */
+ * Three more: memory times time (each micro-batch holds `held` for R_i and `kept`
+ * for W_i, and never more than the limit is held); the path to a later rank k, all
+ * its F and I, the path back and the last W; and the path to a later wire, all its
+ * messages one behind another, and the last of them on to the end and back.
+ *
+ * A whole backward that is shorter than its parts is counted as an I and a W that
+ * are no longer together, the I no longer than the whole: nothing is then later. */
 #include "search.h"
 
 #include <math.h>
@@ -44,7 +48,7 @@ static double round_trip(const Problem *q, int i)
     double trip = 0;
     for (int k = i; k < q->chunks; k++)
         trip += q->time[SEARCH_F][k] + q->time[SEARCH_I][k] +
-                (k > i ? 2 * q->message[k] : 0);
+                (k > i ? 2 * crossing(q, k) : 0);
     return trip;
 }
 
@@ -104,7 +108,7 @@ static double lead(const Problem *q, int i)
 {
     double time = 0;
     for (int k = 0; q->metric == METRIC_MAKESPAN && k < i; k++)
-        time += q->time[SEARCH_F][k] + q->message[k + 1];
+        time += q->time[SEARCH_F][k] + crossing(q, k + 1);
     return time;
 }
 
@@ -118,7 +122,7 @@ static bool heads_fit(const Problem *q, const double *tail, double total)
         int m = q->microbatches, most = most_forwards(q, i);
         if (i + 1 < q->chunks)
             needed = head + forward + q->time[SEARCH_I][i + 1] +
-                     2 * q->message[i + 1];
+                     2 * crossing(q, i + 1);
         head = least_head(needed, forward, most < m ? most : m - 1,
                           allowed - tail[i]);
         if (most >= m && allowed >= -loose * total) {
@@ -160,8 +164,22 @@ static double path_bound(const Problem *q, int i)
                       (q->time[SEARCH_F][k] + q->time[SEARCH_I][k]);
         if (k > i)
             path += q->time[SEARCH_F][k - 1] + q->time[SEARCH_I][k - 1] +
-                    2 * q->message[k];
+                    2 * crossing(q, k);
         best = path + busy > best ? path + busy : best;
+    }
+    return best;
+}
+
+/* To the wire before a later rank k, its messages, and the last one on to the end
+ * and back to rank i. */
+static double wire_bound(const Problem *q, int i)
+{
+    double path = lead(q, i) + q->time[SEARCH_W][i], best = 0;
+    for (int k = i + 1; k < q->chunks; k++) {
+        double busy = (q->microbatches - 1) * (crossing(q, k) - q->message[k]);
+        path += q->time[SEARCH_F][k - 1] + q->time[SEARCH_I][k - 1] +
+                2 * crossing(q, k);
+        best = fmax(best, path + busy + round_trip(q, k));
     }
     return best;
 }
@@ -185,19 +203,40 @@ static double bound(const Problem *q, Metric metric)
             best = each;
         if ((each = area_bound(&other, i)) > best)
             best = each;
+        if ((each = wire_bound(&other, i)) > best)
+            best = each;
     }
     return best;
 }
 
+Problem in_parts(const Problem *q, double *input, double *weight)
+{
+    Problem parts = *q;
+    for (int c = 0; q->whole && c < q->chunks; c++) {
+        double both = q->time[SEARCH_I][c] + q->time[SEARCH_W][c];
+        input[c] = fmin(q->time[SEARCH_I][c], q->whole[c]);
+        weight[c] = fmin(both, q->whole[c]) - input[c];
+    }
+    if (q->whole) {
+        parts.time[SEARCH_I] = input;
+        parts.time[SEARCH_W] = weight;
+    }
+    parts.whole = NULL;
+    return parts;
+}
+
 double bound_span(const Problem *q)
 {
-    return bound(q, METRIC_SPAN);
+    double input[q->chunks], weight[q->chunks];
+    Problem parts = in_parts(q, input, weight);
+    return bound(&parts, METRIC_SPAN);
 }
 
 double bound_makespan(const Problem *q)
 {
-    double span = bound(q, METRIC_SPAN), all = bound(q, METRIC_MAKESPAN);
-    return all > span ? all : span;
+    double input[q->chunks], weight[q->chunks];
+    Problem parts = in_parts(q, input, weight);
+    return fmax(bound(&parts, METRIC_SPAN), bound(&parts, METRIC_MAKESPAN));
 }
 
 double bound_metric(const Problem *q)

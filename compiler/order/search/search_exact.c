@@ -9,8 +9,12 @@
  *     timed with nothing but their own chunk in the way, and each rank has its
  *     work left to do after them;
  *   - the same actions were placed before with no rank, no message and no
- *     begin the worse. */
-#include "search.h"
+ *     begin the worse.
+ *
+ * The first holds as far as what is put in delays nothing: an I may hold up
+ * others' messages on its wire, and where receives are posted every action moves
+ * the posts behind it. */
+#include "search_wires.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,6 +40,8 @@ typedef struct Branches {
     double *end[SEARCH_KINDS];  // [chunk * microbatches + micro]
     unsigned char *placed;      // [chunk * SEARCH_KINDS + kind]
     double *clock, *first, *memory, *work, *tail;  // [rank]
+    double *post;  // [rank] end of the action before its last
+    Wires wires;
     double last;  // begin of the last action placed
     int left;     // actions
     Seen **slots;
@@ -73,8 +79,19 @@ static double begin_of(const Branches *t, int kind, int chunk)
         return t->clock[r];
     if (placed(t, kind, from) <= micro)
         return -1;
-    return fmax(t->clock[r], *end_of(t, kind, from, micro) +
-                                 q->message[kind == SEARCH_F ? chunk : from]);
+    return fmax(t->clock[r],
+                wires_arrival(&t->wires, kind, from, micro,
+                              *end_of(t, kind, from, micro), t->post[r]));
+}
+
+/* Would an action of this kind, in a rank's idle time, delay nothing. */
+static bool delays_nothing(const Branches *t, int kind)
+{
+    const Problem *q = t->q;
+    if (!t->wires.matter)
+        return kind != SEARCH_F;
+    return !q->posted &&
+           (kind == SEARCH_W || (kind == SEARCH_I && q->chunks == q->ranks));
 }
 
 /* By begin; I before W before F when they are equal. */
@@ -105,7 +122,7 @@ static int choices_of(const Branches *t, Choice *choices)
         int kind = entry % SEARCH_KINDS, chunk = entry / SEARCH_KINDS,
             r = q->rank[chunk];
         double begin = begin_of(t, kind, chunk);
-        if (begin >= 0 && kind != SEARCH_F)
+        if (begin >= 0 && delays_nothing(t, kind))
             fits[r] = fmin(fits[r], begin + q->time[kind][chunk]);
     }
     for (int entry = 0; entry < SEARCH_KINDS * q->chunks; entry++) {
@@ -118,7 +135,8 @@ static int choices_of(const Branches *t, Choice *choices)
 }
 
 /* What is left of a rank's work from a chunk's micro-batch on, and its end. */
-static void at_least(Branches *t, int chunk, int micro, double begin, bool forward)
+static void at_least(Branches *t, int chunk, int micro, double begin,
+                     bool forward)
 {
     const Problem *q = t->q;
     int r = q->rank[chunk];
@@ -138,9 +156,9 @@ static void time_chunks(Branches *t)
             double free = t->clock[q->rank[chunk]];
             for (int j = placed(t, way, chunk); j < q->microbatches; j++) {
                 if (from >= 0 && from < q->chunks)
-                    free = fmax(free,
-                                *end_of(t, way, from, j) +
-                                    q->message[way == SEARCH_F ? chunk : from]);
+                    free = fmax(
+                        free, *end_of(t, way, from, j) +
+                                  crossing(q, way == SEARCH_F ? chunk : from));
                 if (way == SEARCH_I)
                     free = fmax(free, *end_of(t, SEARCH_F, chunk, j));
                 at_least(t, chunk, j, free, way == SEARCH_F);
@@ -168,26 +186,57 @@ static double least(Branches *t)
     return most;
 }
 
+/* What a chunk has handed over and nobody has received: its end; or on a wire its
+ * SEND, or its arrival if that is known, and its place, so that only orders with
+ * the same places are compared. */
+static int write_message(const Branches *t, int way, int chunk, int micro,
+                         double *times)
+{
+    const Wires *w = &t->wires;
+    times[0] = *end_of(t, way, chunk, micro);
+    if (!w->matter)
+        return 1;
+    times[1] = times[2] = 0;
+    if (w->out[way][chunk] >= 0) {
+        const Wire *wire = &w->wires[w->out[way][chunk]];
+        int place = w->place[way][chunk * t->q->microbatches + micro];
+        if (place < wire->timed)
+            times[0] = w->parcels[wire->first + place].there;
+        times[1] = place;
+        times[2] = -place;
+    }
+    return 3;
+}
+
 /* The times that decide what can still come of this partial order: of two with
  * the same actions placed, the one with no larger time is as good. */
 static void write_times(Branches *t)
 {
     const Problem *q = t->q;
     int count = 0;
+    memset(t->times, 0, (size_t)t->width * sizeof *t->times);
     t->times[count++] = t->last;
     for (int r = 0; r < q->ranks; r++) {
         t->times[count++] = t->clock[r];
         t->times[count++] = t->orders[r].count ? -t->first[r] : 0;
+        t->times[count++] = q->posted ? t->post[r] : 0;
+    }
+    for (int i = 0; i < t->wires.count; i++) {
+        const Wire *wire = &t->wires.wires[i];
+        t->times[count++] = wire->end;
+        t->times[count++] = wire->there;
+        t->times[count++] = wire->timed;
+        t->times[count++] = -wire->timed;
     }
     for (int chunk = 0; chunk < q->chunks; chunk++)
         for (int way = SEARCH_F; way <= SEARCH_I; way++) {
             int to = way == SEARCH_F ? chunk + 1 : chunk - 1;
-            for (int j = 0; j < q->microbatches; j++) {
-                bool waits = to >= 0 && to < q->chunks &&
-                             j < placed(t, way, chunk) &&
-                             j >= placed(t, way, to);
-                t->times[count++] = waits ? *end_of(t, way, chunk, j) : 0;
-            }
+            bool leaves = to >= 0 && to < q->chunks;
+            for (int j = leaves ? placed(t, way, to) : q->microbatches;
+                 j < placed(t, way, chunk); j++)
+                write_message(t, way, chunk, j,
+                              t->times + count + (t->wires.matter ? 3 : 1) * j);
+            count += (t->wires.matter ? 3 : 1) * q->microbatches;
         }
 }
 
@@ -236,18 +285,40 @@ static void keep_best(Branches *t, double value)
 
 static void look(Branches *t);
 
-/* Places an action, looks further, and takes it back. */
-static void follow(Branches *t, Choice c)
+/* Where the action receives from and sends to; -1: nowhere. */
+static int wire_in(const Branches *t, int kind, int chunk)
+{
+    int from = kind == SEARCH_F ? chunk - 1 : chunk + 1;
+    bool needs = t->wires.matter && kind != SEARCH_W && from >= 0 &&
+                 from < t->q->chunks;
+    return needs ? t->wires.out[kind][from] : -1;
+}
+
+static int wire_out(const Branches *t, int kind, int chunk)
+{
+    return t->wires.matter && kind != SEARCH_W ? t->wires.out[kind][chunk] : -1;
+}
+
+/* Receives what the action needs, runs it, and sends what it makes. */
+static void pass_messages(Branches *t, int kind, int chunk, int micro,
+                          double end)
+{
+    int from = kind == SEARCH_F ? chunk - 1 : chunk + 1;
+    if (wire_in(t, kind, chunk) >= 0)
+        wires_take(&t->wires, kind, from, micro, 0, t->post[t->q->rank[chunk]]);
+    wires_send(&t->wires, kind, chunk, micro, end);
+}
+
+static void place(Branches *t, Choice c)
 {
     const Problem *q = t->q;
     int kind = c.entry % SEARCH_KINDS, chunk = c.entry / SEARCH_KINDS,
-        r = q->rank[chunk];
+        r = q->rank[chunk], micro = t->placed[c.entry]++;
     Order *order = &t->orders[r];
-    double clock = t->clock[r], last = t->last, memory = t->memory[r],
-           work = t->work[r];
-    *end_of(t, kind, chunk,
-            t->placed[c.entry]++) = t->clock[r] = c.begin +
-                                                  q->time[kind][chunk];
+    double end = c.begin + q->time[kind][chunk];
+    pass_messages(t, kind, chunk, micro, end);
+    t->post[r] = t->clock[r];
+    *end_of(t, kind, chunk, micro) = t->clock[r] = end;
     if (order->count == 0)
         t->first[r] = c.begin;
     order->at[order->count++] = (short)c.entry;
@@ -255,13 +326,31 @@ static void follow(Branches *t, Choice c)
     t->work[r] -= q->time[kind][chunk];
     t->last = c.begin;
     t->left--;
+}
+
+/* Places an action, looks further, and takes it back. */
+static void follow(Branches *t, Choice c)
+{
+    int kind = c.entry % SEARCH_KINDS, chunk = c.entry / SEARCH_KINDS,
+        r = t->q->rank[chunk], in = wire_in(t, kind, chunk),
+        out = wire_out(t, kind, chunk);
+    double clock = t->clock[r], last = t->last, memory = t->memory[r],
+           work = t->work[r], post = t->post[r];
+    Wire before_in = in >= 0 ? t->wires.wires[in] : (Wire){0},
+         before_out = out >= 0 ? t->wires.wires[out] : (Wire){0};
+    place(t, c);
     look(t);
+    if (in >= 0)
+        t->wires.wires[in] = before_in;
+    if (out >= 0)
+        t->wires.wires[out] = before_out;
     t->left++;
     t->last = last;
     t->work[r] = work;
     t->memory[r] = memory;
     t->clock[r] = clock;
-    order->count--;
+    t->post[r] = post;
+    t->orders[r].count--;
     t->placed[c.entry]--;
 }
 
@@ -294,16 +383,21 @@ static void open_tree(Branches *t)
         t->end[k] = arena_take(t->arena, chunks * row * sizeof(double));
     t->placed = arena_take(t->arena, SEARCH_KINDS * chunks);
     t->slots = arena_take(t->arena, SLOTS * sizeof *t->slots);
-    t->width = 1 + 2 * q->ranks + 2 * q->chunks * q->microbatches;
+    t->wires = wires_open(q);
+    t->width = 1 + 3 * q->ranks + 4 * t->wires.count +
+               (t->wires.matter ? 6 : 2) * q->chunks * q->microbatches;
     t->times = arena_take(t->arena, (size_t)t->width * sizeof(double));
-    t->clock = arena_take(t->arena, 5 * ranks * sizeof(double));
+    t->clock = arena_take(t->arena, 6 * ranks * sizeof(double));
     t->first = t->clock + ranks;
     t->memory = t->first + ranks;
     t->work = t->memory + ranks;
     t->tail = t->work + ranks;
+    t->post = t->tail + ranks;
     t->orders = arena_take(t->arena, ranks * sizeof *t->orders);
     for (int r = 0; r < q->ranks; r++)
-        t->work[r] = rank_work(q, r);
+        for (int c = 0; c < q->chunks; c++)
+            for (int k = 0; k < SEARCH_KINDS && q->rank[c] == r; k++)
+                t->work[r] += q->microbatches * q->time[k][c];
     for (size_t r = 0; r < ranks; r++)
         t->orders[r].at = arena_take(t->arena, SEARCH_KINDS * chunks * row *
                                                    sizeof(short));
@@ -330,7 +424,8 @@ bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result)
         t.limit = metric_of(q, result) * (1 - 1e-9);
     if (t.floor < INFINITY)
         look(&t);
-    exact->proved = exact->looked < exact->budget;
+    exact->proved = exact->looked < exact->budget && !q->whole;
+    wires_close(&t.wires);
     arena_close(t.arena);
     return t.limit < INFINITY && order_result(q, best, result, NULL);
 }

@@ -8,8 +8,14 @@
  *
  * Timing follows changes only: the actions whose begin may change, taken in the
  * order of their begins. A move that makes the orders wait for one another goes
- * round until it is over the limit, and so needs no other test. */
+ * round until it is over the limit, and so needs no other test.
+ *
+ * Where wires or posted receives make a difference, an action also has the time at
+ * which its message leaves the wire. That follows from the message before on the
+ * wire, which is the last one of the kind on this rank, and from the end of the
+ * action two places earlier; so both are looked at again when these change. */
 #include "search_linear.h"
+#include "search_wires.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -21,6 +27,7 @@ typedef struct Lane {     // one rank's order
     short *before[2];     // [at] F, I that come before this one
     short *place[2];      // [micro] where its F, I stand
     double *start;        // [at]
+    double *left;         // [at] when its message left the wire; 0: it has none
     uint64_t *dirty;      // bits: the begin may have changed
     double time[SEARCH_KINDS],
         after[SEARCH_KINDS];  // time; that and the message
@@ -32,13 +39,14 @@ typedef struct Lane {     // one rank's order
 
 typedef struct Change {
     short rank, at;
-    double start;
+    double start, left;
 } Change;
 
 typedef struct Bench {
     const Problem *q;
     Lane *lanes;
     double *key;  // [rank] begin of the first dirty action; INFINITY: none
+    bool matter;  // wires or posted receives
     int count;    // of a rank's actions
     int words;    // of a lane's dirty bits
     double target;
@@ -67,19 +75,45 @@ static double draw_share(Bench *b)
     return (double)((draw(b) >> 11) + 1) * 0x1p-53;
 }
 
+static double end_at(const Lane *lane, int at)
+{
+    return at < 0 ? 0 : lane->start[at] + lane->time[lane->kind[at]];
+}
+
+/* When its message leaves the wire, by what is now known; it has one. */
+static double left_at(const Bench *b, int r, int at)
+{
+    const Lane *lane = &b->lanes[r];
+    int kind = lane->kind[at], micro = lane->before[kind][at];
+    const Lane *other = &b->lanes[kind == SEARCH_F ? r - 1 : r + 1];
+    double before = micro > 0 ? lane->left[lane->place[kind][micro - 1]] : 0;
+    return off_wire(b->q, boundary_before(kind, r),
+                    end_at(other, other->place[kind][micro]), before,
+                    end_at(lane, at - 2));
+}
+
+/* Does it need a message. */
+static bool receives(const Bench *b, int r, int kind)
+{
+    return (kind == SEARCH_F && r > 0) ||
+           (kind == SEARCH_I && r + 1 < b->q->ranks);
+}
+
 /* Its begin, by what is now known of its inputs. */
 static double begin_at(const Bench *b, int r, int at)
 {
     const Lane *lane = &b->lanes[r];
     int kind = lane->kind[at];
-    double begin = at > 0 ? lane->start[at - 1] + lane->time[lane->kind[at - 1]]
-                          : 0;
-    int from = kind == SEARCH_F ? r - 1 : r + 1;
-    if (kind == SEARCH_W || from < 0 || from == b->q->ranks)
+    double begin = end_at(lane, at - 1), ready;
+    if (!receives(b, r, kind))
         return begin;
-    const Lane *other = &b->lanes[from];
-    double ready = other->start[other->place[kind][lane->before[kind][at]]] +
-                   other->after[kind];
+    if (b->matter) {
+        ready = left_at(b, r, at) + b->q->message[boundary_before(kind, r)];
+    } else {
+        const Lane *other = &b->lanes[kind == SEARCH_F ? r - 1 : r + 1];
+        ready = other->start[other->place[kind][lane->before[kind][at]]] +
+                other->after[kind];
+    }
     return ready > begin ? ready : begin;
 }
 
@@ -106,6 +140,12 @@ static void mark(Bench *b, int r, int at)
     }
 }
 
+/* Marks an action behind the one that is being timed. */
+static void mark_behind(Lane *lane, int at)
+{
+    lane->dirty[at / 64] |= (uint64_t)1 << (at % 64);
+}
+
 static double work_before(const Lane *lane, int at)
 {
     int f = lane->before[0][at], i = lane->before[1][at];
@@ -127,8 +167,24 @@ static void note(Bench *b, int r, int at)
         if (!b->changes)
             abort();
     }
-    b->changes[b->changed++] = (Change){(short)r, (short)at,
-                                        b->lanes[r].start[at]};
+    b->changes[b->changed++] = (Change){
+        (short)r, (short)at, b->lanes[r].start[at], b->lanes[r].left[at]};
+}
+
+/* The message of the action leaves its wire at another time: the next one of the
+ * wire may, too. */
+static void time_message(Bench *b, int r, int at)
+{
+    Lane *lane = &b->lanes[r];
+    int kind = lane->kind[at];
+    double left = receives(b, r, kind) ? left_at(b, r, at) : 0;
+    if (left == lane->left[at])
+        return;
+    note(b, r, at);
+    lane->left[at] = left;
+    int micro = lane->before[kind][at] + 1;
+    if (micro < b->q->microbatches)
+        mark_behind(lane, lane->place[kind][micro]);
 }
 
 /* Times the first dirty action of a rank. False: its rank will be above the
@@ -140,12 +196,16 @@ static bool time_first(Bench *b, int r, double most)
     double begin = b->key[r];
     b->timed++;
     lane->dirty[at / 64] &= ~((uint64_t)1 << (at % 64));
+    if (b->matter && kind != SEARCH_W)
+        time_message(b, r, at);
     if (begin == lane->start[at]) {
         find_first(b, r, at);
         return true;
     }
     note(b, r, at);
     lane->start[at] = begin;
+    if (b->q->posted && b->matter && at + 2 < b->count)
+        mark_behind(lane, at + 2);
     if (begin + lane->work - work_before(lane, at) - origin(b, r) - b->target >
         lane->over + most)
         return false;
@@ -156,7 +216,7 @@ static bool time_first(Bench *b, int r, double most)
         find_first(b, r, at);
         return true;
     }
-    lane->dirty[(at + 1) / 64] |= (uint64_t)1 << ((at + 1) % 64);
+    mark_behind(lane, at + 1);
     lane->first = at + 1;
     b->key[r] = begin_at(b, r, at + 1);
     return true;
@@ -239,20 +299,23 @@ static void count_again(Lane *lane, int low, int high)
 static void shift(Lane *lane, int from, int to)
 {
     unsigned char moved = lane->kind[from];
-    double start = lane->start[from];
+    double start = lane->start[from], left = lane->left[from];
     size_t length = (size_t)(from < to ? to - from : from - to);
     int low = from < to ? from : to;
     unsigned char *kind = lane->kind + low;
-    double *begin = lane->start + low;
+    double *begin = lane->start + low, *leave = lane->left + low;
     if (from < to) {
         memmove(kind, kind + 1, length);
         memmove(begin, begin + 1, length * sizeof *begin);
+        memmove(leave, leave + 1, length * sizeof *leave);
     } else {
         memmove(kind + 1, kind, length);
         memmove(begin + 1, begin, length * sizeof *begin);
+        memmove(leave + 1, leave, length * sizeof *leave);
     }
     lane->kind[to] = moved;
     lane->start[to] = start;
+    lane->left[to] = left;
     count_again(lane, low, low + (int)length);
 }
 
@@ -276,6 +339,7 @@ static void undo(Bench *b)
     while (b->changed > 0) {
         Change c = b->changes[--b->changed];
         b->lanes[c.rank].start[c.at] = c.start;
+        b->lanes[c.rank].left[c.at] = c.left;
     }
     for (int r = 0; r < b->q->ranks; r++) {
         Lane *lane = &b->lanes[r];
@@ -301,8 +365,9 @@ static bool try_move(Bench *b, Move m, double now, double more)
         note(b, m.rank, at);
     shift(lane, m.from, m.to);
     if (allowed(lane, low, high)) {
-        for (int at = low; at <= high + 1 && at < b->count; at++)
-            lane->dirty[at / 64] |= (uint64_t)1 << (at % 64);
+        int last = high + (b->q->posted && b->matter ? 2 : 1);
+        for (int at = low; at <= last && at < b->count; at++)
+            mark_behind(lane, at);
         find_first(b, m.rank, low);
         if (time_all(b, more) && excess(b) <= now + more)
             return true;
@@ -361,21 +426,42 @@ static int idle_before(Bench *b, int r)
     return found;
 }
 
+/* The action whose end lets the message of this one leave when it does: what sent
+ * it, or what its posting waits for, or the same of a message before it. */
+static void cause_of_message(const Bench *b, int *r, int *at)
+{
+    const Lane *lane = &b->lanes[*r];
+    int kind = lane->kind[*at], from = kind == SEARCH_F ? *r - 1 : *r + 1;
+    for (int micro = lane->before[kind][*at]; b->matter; micro--) {
+        const Lane *other = &b->lanes[from];
+        double sent = end_at(other, other->place[kind][micro]),
+               post = b->q->posted ? end_at(lane, *at - 2) : 0;
+        double before = micro > 0 ? lane->left[lane->place[kind][micro - 1]]
+                                  : 0;
+        if (post > sent && post >= before) {
+            *at -= 2;
+            return;
+        }
+        if (before <= sent)
+            break;
+        *at = lane->place[kind][micro - 1];
+    }
+    *at = b->lanes[from].place[kind][lane->before[kind][*at]];
+    *r = from;
+}
+
 /* The action that the begin of this one waits for, on its own rank or on
  * another. False: none. */
 static bool cause(const Bench *b, int *r, int *at)
 {
     const Lane *lane = &b->lanes[*r];
-    int kind = lane->kind[*at], from = kind == SEARCH_F ? *r - 1 : *r + 1;
-    if (*at > 0 && lane->start[*at] <=
-                       lane->start[*at - 1] + lane->time[lane->kind[*at - 1]]) {
+    if (*at > 0 && lane->start[*at] <= end_at(lane, *at - 1)) {
         --*at;
         return true;
     }
-    if (kind == SEARCH_W || from < 0 || from == b->q->ranks)
+    if (!receives(b, *r, lane->kind[*at]))
         return false;
-    *at = b->lanes[from].place[kind][lane->before[kind][*at]];
-    *r = from;
+    cause_of_message(b, r, at);
     return true;
 }
 
@@ -436,7 +522,7 @@ static void read_orders(Bench *b, const Order *orders)
         Lane *lane = &b->lanes[r];
         for (int at = 0; at < b->count; at++) {
             lane->kind[at] = (unsigned char)(orders[r].at[at] % SEARCH_KINDS);
-            lane->start[at] = 0;
+            lane->start[at] = lane->left[at] = 0;
         }
         lane->before[0][0] = lane->before[1][0] = 0;
         count_again(lane, 0, b->count - 1);
@@ -445,7 +531,7 @@ static void read_orders(Bench *b, const Order *orders)
         Lane *lane = &b->lanes[r];
         memset(lane->dirty, 0, (size_t)b->words * sizeof *lane->dirty);
         for (int at = 0; at < b->count; at++)
-            lane->dirty[at / 64] |= (uint64_t)1 << (at % 64);
+            mark_behind(lane, at);
         find_first(b, r, 0);
     }
     // Every begin is computed once after its inputs, or again after them.
@@ -459,6 +545,7 @@ static void open_lane(const Bench *b, Lane *lane, Arena *arena, int r)
     size_t count = (size_t)b->count, row = (size_t)q->microbatches;
     lane->kind = arena_take(arena, count);
     lane->start = arena_take(arena, count * sizeof *lane->start);
+    lane->left = arena_take(arena, count * sizeof *lane->left);
     lane->dirty = arena_take(arena, (size_t)b->words * sizeof *lane->dirty);
     for (int k = 0; k < 2; k++) {
         lane->before[k] = arena_take(arena, count * sizeof(short));
@@ -476,11 +563,10 @@ static void open_lane(const Bench *b, Lane *lane, Arena *arena, int r)
     lane->limit = q->limit[r] * (1 + 1e-9);
 }
 
-long long improve_orders(const Problem *q, Order *orders, double target,
-                         double heat, int seed, long long budget)
+static Bench open_bench(const Problem *q, Arena *arena, double target, int seed)
 {
-    Arena *arena = arena_open();
     Bench b = {.q = q, .target = target * (1 + 1e-10), .room = 4096};
+    b.matter = wires_matter(q);
     b.count = SEARCH_KINDS * q->microbatches;
     b.words = b.count / 64 + 1;
     b.random = 0x9e3779b97f4a7c15u * ((uint64_t)seed + 1);
@@ -492,9 +578,22 @@ long long improve_orders(const Problem *q, Order *orders, double target,
     for (int r = 0; r < q->ranks; r++)
         open_lane(&b, &b.lanes[r], arena, r);
     b.ahead = 2 * b.lanes[0].time[SEARCH_F];
+    return b;
+}
+
+static void close_bench(Bench *b)
+{
+    free(b->changes);
+}
+
+long long improve_orders(const Problem *q, Order *orders, double target,
+                         double heat, int seed, long long budget)
+{
+    Arena *arena = arena_open();
+    Bench b = open_bench(q, arena, target, seed);
     read_orders(&b, orders);
     anneal(&b, orders, budget, heat * b.lanes[0].time[SEARCH_F]);
-    free(b.changes);
+    close_bench(&b);
     arena_close(arena);
     return b.timed;
 }

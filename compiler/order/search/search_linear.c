@@ -74,7 +74,7 @@ static void choose_warm(const Problem *q, WarmKind kind, double idle,
         double most = q->limit[r] / q->held[r] + 1e-9;
         head += q->time[SEARCH_F][r];
         if (r + 1 < q->ranks)
-            head += q->time[SEARCH_I][r + 1] + 2 * q->message[r + 1];
+            head += q->time[SEARCH_I][r + 1] + 2 * crossing(q, r + 1);
         warm[r] = (int)fmax(1, fmin(most, warm_count(q, kind, r, head, idle)));
         head = fmax(head, warm[r] * q->time[SEARCH_F][r]);
     }

@@ -21,6 +21,24 @@ typedef struct ListRecipe {
     double over;                    // the share of its time by which a W may delay
 } ListRecipe;
 
+/* When a message leaves the wire over a boundary: it was sent, the message `before`
+ * has left, and its receive is posted, at the end of the receiver's last action
+ * but one. With one chunk per rank a wire carries one kind, in the order of the
+ * micro-batches, so that this is all there is to know (search_wires.h). */
+static inline double off_wire(const Problem *q, int boundary, double sent, double before, double post)
+{
+    double begin = sent > before ? sent : before;
+    if (q->posted && post > begin)
+        begin = post;
+    return begin + (q->wire ? q->wire[boundary] : 0);
+}
+
+/* The boundary that what an F or an I needs comes over. */
+static inline int boundary_before(int kind, int rank)
+{
+    return kind == SEARCH_F ? rank : rank + 1;
+}
+
 /* Whole orders from a recipe; warm[rank] F come before the rank's first I.
  * False: the recipe has no order within the limits. */
 bool rounds_orders(const Problem *q, const RoundsRecipe *recipe, const int *warm, Order *orders);

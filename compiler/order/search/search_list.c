@@ -20,9 +20,12 @@ typedef struct Floor {
     const int *warm;  // [rank]
     Order *orders;
     double *end[SEARCH_KINDS];  // [rank * microbatches + micro]
-    double *clock, *memory;     // [rank]
-    int *done[SEARCH_KINDS];    // [rank]
-    Next *next;                 // [rank]
+    double *left
+        [SEARCH_W];  // [rank] when the last message for an F, an I left its wire
+    double *clock, *memory;   // [rank]
+    double *post;             // [rank] end of the action before its last
+    int *done[SEARCH_KINDS];  // [rank]
+    Next *next;               // [rank]
 } Floor;
 
 static bool has_room(const Floor *x, int kind, int r)
@@ -31,8 +34,9 @@ static bool has_room(const Floor *x, int kind, int r)
            x->q->limit[r] * (1 + 1e-9);
 }
 
-/* When the rank's next F or I is there; INFINITY: not known, or none is left. */
-static double arrival(const Floor *x, int kind, int r)
+/* When the message for the rank's next F or I leaves its wire, or 0 where it needs
+ * none; INFINITY: not known, or none is left. */
+static double carried(const Floor *x, int kind, int r)
 {
     const Problem *q = x->q;
     int micro = x->done[kind][r], from = kind == SEARCH_F ? r - 1 : r + 1;
@@ -43,8 +47,17 @@ static double arrival(const Floor *x, int kind, int r)
         return 0;
     if (x->done[kind][from] <= micro)
         return INFINITY;
-    return x->end[kind][from * q->microbatches + micro] +
-           q->message[kind == SEARCH_F ? r : from];
+    return off_wire(q, boundary_before(kind, r),
+                    x->end[kind][from * q->microbatches + micro],
+                    x->left[kind][r], x->post[r]);
+}
+
+/* When the rank's next F or I is there; INFINITY as above. */
+static double arrival(const Floor *x, int kind, int r)
+{
+    bool alone = kind == SEARCH_F ? r == 0 : r + 1 == x->q->ranks;
+    double left = carried(x, kind, r);
+    return alone ? left : left + x->q->message[boundary_before(kind, r)];
 }
 
 /* What the rank does next, as far as is known. */
@@ -78,6 +91,9 @@ static void commit(Floor *x, int r)
 {
     const Problem *q = x->q;
     Next n = x->next[r];
+    if (n.kind != SEARCH_W)
+        x->left[n.kind][r] = carried(x, n.kind, r);
+    x->post[r] = x->clock[r];
     x->clock[r] = n.begin + q->time[n.kind][r];
     x->end[n.kind][r * q->microbatches + x->done[n.kind][r]++] = x->clock[r];
     x->memory[r] += action_growth(q, n.kind, r);
@@ -109,7 +125,7 @@ bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm,
                  Order *orders)
 {
     size_t ranks = (size_t)q->ranks, cells = ranks * (size_t)q->microbatches;
-    double *numbers = calloc(SEARCH_KINDS * cells + 2 * ranks, sizeof *numbers);
+    double *numbers = calloc(SEARCH_KINDS * cells + 5 * ranks, sizeof *numbers);
     int *counts = calloc(SEARCH_KINDS * ranks, sizeof *counts);
     Next *next = calloc(ranks, sizeof *next);
     Floor x = {.q = q, .recipe = recipe, .warm = warm, .orders = orders};
@@ -121,6 +137,9 @@ bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm,
     }
     x.clock = numbers + SEARCH_KINDS * cells;
     x.memory = x.clock + ranks;
+    x.post = x.memory + ranks;
+    x.left[SEARCH_F] = x.post + ranks;
+    x.left[SEARCH_I] = x.left[SEARCH_F] + ranks;
     x.next = next;
     for (int r = 0; r < q->ranks; r++)
         orders[r].count = 0;

@@ -27,6 +27,7 @@
 enum { TRIES = 8, HALVINGS = 3, EXACT = 60000 };  // of a limit; partial orders
 static const double SHORT = 0.05;   // of a search that only finds a limit
 static const double EFFORT = 0.25;  // of a search, where the option is 1
+static const double MENDED = 4e7;   // entries timed by mend_orders at effort 1
 
 typedef struct Plan {
     Program *p;
@@ -127,7 +128,7 @@ static double measure(Plan *n, const Program *trial)
     n->peak = 0;
     for (int r = 0; r < trial->ranks; r++) {
         int peak = peak_copies(trial, r);
-        n->arena[r] = isinf(n->memory) ? 0 : trial->arena_floats[r];
+        n->arena[r] = trial->arena_floats[r];
         n->lasting[r] = 0;
         n->peak = peak > n->peak ? peak : n->peak;
         longest = fmax(longest, span_time(trial, r));
@@ -139,14 +140,13 @@ static double measure(Plan *n, const Program *trial)
     return n->q.metric == METRIC_SPAN ? longest : trial->makespan;
 }
 
-/* Plans what is in `order` as it would be run: its arenas and the metric;
- * INFINITY: it cannot run. */
+/* Plans what is in `order` as it would be run, with the WAITs that its arenas need:
+ * their sizes and the metric; INFINITY: it cannot run. */
 static double try_order(Plan *n)
 {
     Program trial = *n->p;
     trial.arena = arena_open();
-    bool good = communicate(&trial) && prove(&trial) &&
-                (isinf(n->memory) || memory(&trial));
+    bool good = communicate(&trial) && prove(&trial) && memory(&trial);
     double value = good ? measure(n, &trial) : INFINITY;
     arena_close(trial.arena);
     return value;
@@ -246,7 +246,8 @@ static bool search_exactly(Plan *n, double effort, bool *proved)
     return true;
 }
 
-static void search_once(Plan *n, double effort, bool last)
+/* Of the Plan's problem. */
+static void search_parts(Plan *n, double effort, bool last)
 {
     Program *p = n->p;
     bool found, proved = false;
@@ -267,6 +268,49 @@ static void search_once(Plan *n, double effort, bool last)
         found |= search_exactly(n, effort, &proved);
     if (!found)
         n->result = (Result){INFINITY, INFINITY, 0};
+}
+
+static void copy_orders(const Plan *n, Order *to, const Order *from)
+{
+    for (int r = 0; r < n->q.ranks; r++) {
+        to[r].count = from[r].count;
+        memcpy(to[r].at, from[r].at, (size_t)from[r].count * sizeof *to[r].at);
+    }
+}
+
+/* Split backwards, whole ones, and from the better of the two a mixture. */
+static void search_mixed(Plan *n, double effort, bool last)
+{
+    Problem q = n->q;
+    Arena *arena = n->p->arena;
+    Order *split = take_orders(n->p, &q);
+    search_parts(n, effort / 2, last);
+    Result found = n->result;
+    copy_orders(n, split, n->best);
+    n->q = whole_problem(
+        &q, arena_take(arena, 3 * sizeof(double) * (size_t)q.chunks));
+    search_parts(n, effort / 2, last);
+    n->q = q;
+    if (!isinf(n->result.makespan)) {
+        join_weights(&q, n->best);
+        order_result(&q, n->best, &n->result, NULL);
+    }
+    if (metric_of(&q, &found) < metric_of(&q, &n->result)) {
+        copy_orders(n, n->best, split);
+        n->result = found;
+    }
+    if (isinf(n->result.makespan))
+        return;
+    mend_orders(&q, n->best, (int)option(n->p, "seed"), effort * MENDED);
+    order_result(&q, n->best, &n->result, NULL);
+}
+
+static void search_once(Plan *n, double effort, bool last)
+{
+    if (n->q.whole)
+        search_mixed(n, effort, last);
+    else
+        search_parts(n, effort, last);
 }
 
 /* Of one micro-batch at a time: its arenas, and of them what lasts in any
@@ -301,18 +345,22 @@ static void make_whole(Plan *n)
     p->order = order;
 }
 
+static const char *value_text(const Program *p, double value)
+{
+    return p->cost.unit ? text_format(p->arena, "%g", value)
+                        : seconds_text(p->arena, value);
+}
+
 /* A line for a person who waits; NULL clears it. */
 static void progress(const Plan *n, const char *stage)
 {
     FILE *out = n->p->diagnostics;
-    double busy = most_work(&n->q);
     if (out != stderr || !isatty(STDERR_FILENO))
         return;
     fputs("\r\033[K", out);
     if (stage && !isinf(n->value))
-        fprintf(out, "search: %.2f %% bubble so far, not below %.2f %%; %s",
-                100 * (1 - busy / n->value), 100 * (1 - busy / n->bound),
-                stage);
+        fprintf(out, "search: %s so far, not below %s; %s",
+                value_text(n->p, n->value), value_text(n->p, n->bound), stage);
     else if (stage)
         fprintf(out, "search: nothing fits so far; %s", stage);
     fflush(out);
@@ -328,7 +376,7 @@ static bool try_limits(Plan *n, double effort, bool last)
     if (isinf(n->result.makespan))
         return false;
     p->order = arena_take(p->arena, sizeof(List) * (size_t)n->q.ranks);
-    use_orders(p, n->best);
+    use_orders(p, &n->q, n->best);
     keep_if_better(n, try_order(n));
     bool good = fits(n);
     for (int r = 0; r < n->q.ranks; r++)
@@ -401,7 +449,7 @@ static double work_bound(const Problem *q)
     for (int r = 0; r < q->ranks; r++) {
         double arrival = 0;
         for (int c = 0; q->rank[c] != r && q->metric == METRIC_MAKESPAN; c++)
-            arrival += q->time[SEARCH_F][c] + q->message[c + 1];
+            arrival += q->time[SEARCH_F][c] + crossing(q, c + 1);
         most = fmax(most, rank_work(q, r) + arrival);
     }
     return most;
@@ -431,6 +479,7 @@ static void find_bound(Plan *n)
     if (q->chunks == q->ranks && gradients_cross(n->p))
         n->bound = fmax(n->bound, bound_metric(q));
     n->best[0].count = 0;
+    *q = in_parts(q, room_of(n), room_of(n));
     if (is_small(n) && gradients_cross(n->p) &&
         search_exactly(n, option(n->p, "effort"), &proved) && proved)
         n->bound = fmax(n->bound, metric_of(q, &n->result));
@@ -468,6 +517,16 @@ static bool no_order_fits(Plan *n)
     return false;
 }
 
+/* Times of whole backwards; NULL: none is shorter than its parts. */
+static const double *shorter_whole(const Program *p)
+{
+    double *const *time = p->cost.compute;
+    for (int c = 0; c < p->chunk_count; c++)
+        if (time[ACT_B][c] < (time[ACT_I][c] + time[ACT_W][c]) * (1 - 1e-9))
+            return time[ACT_B];
+    return NULL;
+}
+
 static Plan start_plan(Program *p)
 {
     size_t ranks = (size_t)p->ranks;
@@ -478,6 +537,7 @@ static Plan start_plan(Program *p)
             memory = rank_memory(p, r);
     n.bytes = memory > 0 ? memory : INFINITY;
     n.memory = floor(n.bytes / 4);
+    n.q.whole = shorter_whole(p);
     n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;
     n.q.limit = n.limit = arena_take(p->arena, sizeof *n.limit * ranks);
     n.over = arena_take(p->arena, sizeof *n.over * ranks);
@@ -501,15 +561,19 @@ bool search_plan(Program *p)
     progress(&n, NULL);
     if (isinf(n.value))
         return no_order_fits(&n);
-    if (n.bound > n.value * (1 + 1e-6))
-        abort();  // the proof of the bound is wrong, or the times are
+    if (n.bound > n.value * (1 + 1e-6)) {
+        error_at(p, p->set.schedule_at,
+                 "the search has proved that no order is below %g s and found "
+                 "one of %g s: this is a fault of pipec; please report it",
+                 n.bound, n.value);
+        return false;
+    }
     p->order = n.order;
     p->search = arena_take(p->arena, sizeof *p->search);
     *p->search = (SearchReport){.named = n.named ? n.named->name : NULL,
                                 .before = n.named_value,
                                 .after = n.value,
                                 .bound = fmin(n.bound, n.value),
-                                .busiest = most_work(&n.q),
                                 .memory = n.bytes,
                                 .span = n.q.metric == METRIC_SPAN};
     return true;

@@ -10,7 +10,6 @@ struct SearchReport {
     const char *named;          // the best of the named schedules that fit; NULL: none does
     double before, after;       // its value, and ours
     double bound;               // no order of these chunks is below
-    double busiest;             // work of the busiest rank
     double memory;              // bytes of each rank's arena; INFINITY: no limit
 };
 

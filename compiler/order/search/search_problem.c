@@ -14,17 +14,16 @@ static int *ranks_of_chunks(Program *p)
     return rank;
 }
 
-/* Latencies of messages; a hand-over inside a rank has none. */
-static double *messages_of(Program *p)
+/* Of every boundary that messages cross; a hand-over inside a rank has none. */
+static double *at_boundaries(Program *p, const double *time)
 {
-    double *message = arena_take(p->arena,
-                                 sizeof *message * (size_t)p->chunk_count);
+    double *made = arena_take(p->arena, sizeof *made * (size_t)p->chunk_count);
     for (int c = 0; c < p->chunk_count; c++) {
         int from = p->chunks[c].previous;
         if (from >= 0 && p->chunks[from].rank != p->chunks[c].rank)
-            message[c] = p->cost.wire[c] + p->cost.delay[c];
+            made[c] = time[c];
     }
-    return message;
+    return made;
 }
 
 static double *all_equal(Program *p, int count, double value)
@@ -45,11 +44,13 @@ Problem problem_in_chunks(Program *p, double most)
                      .rank = ranks_of_chunks(p),
                      .time = {p->cost.compute[ACT_F], p->cost.compute[ACT_I],
                               p->cost.compute[ACT_W]},
-                     .message = messages_of(p),
+                     .message = at_boundaries(p, p->cost.delay),
+                     .wire = at_boundaries(p, p->cost.wire),
                      .held = one,
                      .kept = one,
                      .limit = all_equal(p, p->ranks, most),
-                     .metric = METRIC_MAKESPAN};
+                     .metric = METRIC_MAKESPAN,
+                     .posted = p->target == TARGET_CUDA};
 }
 
 Order *take_orders(Program *p, const Problem *q)
@@ -82,7 +83,7 @@ static void read_orders(const Program *p, Order *orders)
     }
 }
 
-void use_orders(Program *p, const Order *orders)
+void use_orders(Program *p, const Problem *q, const Order *orders)
 {
     static const ActionKind kinds[SEARCH_KINDS] = {ACT_F, ACT_I, ACT_W};
     int *done = arena_take(p->arena, sizeof *done * SEARCH_KINDS *
@@ -90,10 +91,17 @@ void use_orders(Program *p, const Order *orders)
     for (int r = 0; r < p->ranks; r++) {
         p->order[r] = (List){NULL, 0, 0, 0};
         for (int i = 0; i < orders[r].count; i++) {
-            int entry = orders[r].at[i];
-            push_action(p, &p->order[r],
-                        (Action){kinds[entry % SEARCH_KINDS],
-                                 entry / SEARCH_KINDS, done[entry]++, -1, 0});
+            int entry = orders[r].at[i], chunk = entry / SEARCH_KINDS,
+                kind = entry % SEARCH_KINDS, micro = done[entry]++;
+            bool whole = is_whole(q, &orders[r], i,
+                                  kind == SEARCH_I ? micro - done[entry + 1]
+                                                   : 0);
+            push_action(
+                p, &p->order[r],
+                (Action){whole ? ACT_B : kinds[kind], chunk, micro, -1, 0});
+            if (whole)
+                done[entry + 1]++;
+            i += whole;
         }
         find_phases(&p->order[r]);
     }
@@ -108,7 +116,7 @@ void use_if_shorter(Program *p, const Problem *q, const Order *orders)
         return;
     bool known = order_result(q, before, &old, NULL);
     if (!known || new.makespan < old.makespan *(1 - 1e-9))
-        use_orders(p, orders);
+        use_orders(p, q, orders);
 }
 
 bool pattern_orders(Program *p, VeePattern which)
@@ -116,6 +124,6 @@ bool pattern_orders(Program *p, VeePattern which)
     Problem q = problem_in_chunks(p, INFINITY);
     Order *orders = take_orders(p, &q);
     vee_pattern(&q, which, orders);
-    use_orders(p, orders);
+    use_orders(p, &q, orders);
     return true;
 }

@@ -24,21 +24,32 @@ typedef struct Draft {
     Order *orders;
     double *end[SEARCH_KINDS];  // [rank * microbatches + micro]; of W not known
     double *clock, *memory, *idle;  // [rank]
-    int *done[SEARCH_KINDS];        // [rank]
-    double most_idle;               // of all ranks
-    bool failed;                    // an action has no room
+    double *post;                   // [rank] end of the action before its last
+    double *left
+        [SEARCH_W];  // [rank] when the last message for an F, an I left its wire
+    int *done[SEARCH_KINDS];  // [rank]
+    double most_idle;         // of all ranks
+    bool failed;              // an action has no room
 } Draft;
+
+/* When the message for the rank's next action of this kind leaves its wire; 0: it
+ * needs none. */
+static double carried(const Draft *d, int kind, int r)
+{
+    const Problem *q = d->q;
+    int from = kind == SEARCH_F ? r - 1 : r + 1;
+    if (kind == SEARCH_W || from < 0 || from == q->ranks)
+        return 0;
+    return off_wire(q, boundary_before(kind, r),
+                    d->end[kind][from * q->microbatches + d->done[kind][r]],
+                    d->left[kind][r], d->post[r]);
+}
 
 /* When the input of the rank's next action of this kind is there. */
 static double arrival(const Draft *d, int kind, int r)
 {
-    const Problem *q = d->q;
-    size_t row = (size_t)q->microbatches, micro = (size_t)d->done[kind][r];
-    if (kind == SEARCH_F && r > 0)
-        return d->end[kind][(size_t)(r - 1) * row + micro] + q->message[r];
-    if (kind == SEARCH_I && r + 1 < q->ranks)
-        return d->end[kind][(size_t)(r + 1) * row + micro] + q->message[r + 1];
-    return 0;
+    double left = carried(d, kind, r);
+    return left > 0 ? left + d->q->message[boundary_before(kind, r)] : 0;
 }
 
 static void put(Draft *d, int kind, int r)
@@ -50,6 +61,9 @@ static void put(Draft *d, int kind, int r)
         d->idle[r] += begin - d->clock[r];
     if (d->idle[r] > d->most_idle)
         d->most_idle = d->idle[r];
+    if (kind != SEARCH_W)
+        d->left[kind][r] = carried(d, kind, r);
+    d->post[r] = d->clock[r];
     d->clock[r] = begin + q->time[kind][r];
     d->end[kind][r * q->microbatches + d->done[kind][r]++] = d->clock[r];
     d->memory[r] += action_growth(q, kind, r);
@@ -111,7 +125,7 @@ static void guess_arrivals(const Draft *d, double *back)
         back[r] = 0;
         if (r + 1 < q->ranks)
             back[r] = fmax(back[r + 1], d->clock[r + 1]) +
-                      q->time[SEARCH_I][r + 1] + q->message[r + 1];
+                      q->time[SEARCH_I][r + 1] + crossing(q, r + 1);
     }
 }
 
@@ -157,7 +171,7 @@ bool rounds_orders(const Problem *q, const RoundsRecipe *recipe,
                    const int *warm, Order *orders)
 {
     size_t ranks = (size_t)q->ranks, cells = ranks * (size_t)q->microbatches;
-    double *numbers = calloc(SEARCH_KINDS * (cells + ranks), sizeof *numbers);
+    double *numbers = calloc(SEARCH_KINDS * cells + 6 * ranks, sizeof *numbers);
     int *counts = calloc(SEARCH_KINDS * ranks, sizeof *counts);
     Draft d = {.q = q, .recipe = recipe, .warm = warm, .orders = orders};
     if (!numbers || !counts)
@@ -169,6 +183,9 @@ bool rounds_orders(const Problem *q, const RoundsRecipe *recipe,
     d.clock = numbers + SEARCH_KINDS * cells;
     d.memory = d.clock + ranks;
     d.idle = d.memory + ranks;
+    d.post = d.idle + ranks;
+    d.left[SEARCH_F] = d.post + ranks;
+    d.left[SEARCH_I] = d.left[SEARCH_F] + ranks;
     for (int r = 0; r < q->ranks; r++)
         orders[r].count = 0;
     all_rounds(&d);

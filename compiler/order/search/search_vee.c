@@ -119,6 +119,7 @@ static void lay_bases(VeeSearch *x)
     double *silence = room((size_t)q->chunks, sizeof *silence);
     Problem silent = *q;
     silent.message = silence;
+    silent.wire = NULL;
     for (int base = 0; base < BASES; base++) {
         if (build_base(q, base, x->orders))
             offer(x);
@@ -259,25 +260,30 @@ typedef struct Half {
 
 static Half halve(const Problem *q)
 {
-    enum { ROWS = SEARCH_KINDS + 3 };
+    enum { ROWS = SEARCH_KINDS + 5 };
     int ranks = q->ranks / 2, chunks = 2 * ranks;
     Half h = {*q, room((size_t)chunks, sizeof *h.rank),
               room((size_t)(ROWS * chunks + ranks), sizeof *h.numbers)};
-    const double *from[ROWS] = {q->time[0], q->time[1], q->time[2],
-                                q->message, q->held,    q->kept};
+    const double *from[ROWS] = {q->time[0], q->time[1], q->time[2], q->message,
+                                q->held,    q->kept,    q->wire,    q->whole};
     for (int c = 0; c < chunks; c++) {
         bool back = c >= ranks;
         h.rank[c] = back ? chunks - 1 - c : c;
         for (int k = 0; k < ROWS; k++)
-            h.numbers[k * chunks + c] =
-                from[k][board_chunk(q, 2 * h.rank[c], back)];
+            if (from[k])
+                h.numbers[k * chunks + c] =
+                    from[k][board_chunk(q, 2 * h.rank[c], back)];
     }
     h.numbers[SEARCH_KINDS * chunks + ranks] = q->message[q->ranks];
+    if (q->wire)
+        h.numbers[(SEARCH_KINDS + 3) * chunks + ranks] = q->wire[q->ranks];
     for (int k = 0; k < SEARCH_KINDS; k++)
         h.q.time[k] = h.numbers + k * chunks;
     h.q.message = h.numbers + SEARCH_KINDS * chunks;
     h.q.held = h.q.message + chunks;
     h.q.kept = h.q.held + chunks;
+    h.q.wire = q->wire ? h.q.kept + chunks : NULL;
+    h.q.whole = q->whole ? h.q.kept + 2 * chunks : NULL;
     double *limit = h.numbers + ROWS * chunks;
     for (int r = 0; r < ranks; r++) {
         double slot = h.q.held[r], whole = q->limit[2 * r];

@@ -5,7 +5,8 @@
  * What began before the first of them keeps its time; the rest is timed anew in
  * place, and put back if the move is not taken. The cost that will be accepted
  * is drawn beforehand, so that the timing ends as soon as the idle time exceeds
- * it.
+ * it. Where wires or posted receives make a difference, all is timed anew: what a
+ * wire carries is known from its beginning on.
  *
  *     cost    the longest time of a rank, and a small part of the mean idle
  *             time, so that ranks other than the worst pull the search too
@@ -25,7 +26,7 @@ typedef struct Event {
     double end, time, lag;  // lag: after the end of its input
     int input;              // event; -1: none
     int place;              // index in the order of its rank
-    short rank, input_rank, code;
+    short rank, input_rank, code, chunk;
 } Event;
 
 typedef struct Shift {
@@ -45,7 +46,9 @@ typedef struct Anneal {
     double *held, *spent;         // [rank * row + index] memory, work after it
     double *step;                 // [rank * CODES + code] memory
     double *clock, *idle, *work;  // [rank]
-    int *next, *queue;            // [rank]
+    double *post;                 // [rank] end of the entry before its last
+    Wires wires;
+    int *next, *queue;  // [rank]
     bool *queued;
     Written *log;  // what the timing wrote over
     int logged;
@@ -86,7 +89,7 @@ static void rewind_rank(Anneal *x, int rank, int index)
     const int *order = x->order + rank * x->row;
     bool span = x->q->metric == METRIC_SPAN;
     x->next[rank] = index;
-    x->clock[rank] = x->idle[rank] = 0;
+    x->clock[rank] = x->idle[rank] = x->post[rank] = 0;
     if (index == 0)
         return;
     x->clock[rank] = x->events[order[index - 1]].end;
@@ -94,21 +97,37 @@ static void rewind_rank(Anneal *x, int rank, int index)
                     (span ? begin_of(&x->events[order[0]]) : 0);
 }
 
+static int micro_of(const Anneal *x, const Event *n)
+{
+    return (int)(n - x->events) % x->q->microbatches;
+}
+
+/* When the input of an event, which has ended, is there. */
+static double arrival(Anneal *x, const Event *n, double post)
+{
+    const Event *input = &x->events[n->input];
+    if (!x->wires.matter)
+        return input->end + n->lag;
+    return wires_take(&x->wires, input->code % SEARCH_KINDS, input->chunk,
+                      micro_of(x, input), input->end, post);
+}
+
 /* Times a rank until it lacks an input. False: the cost exceeds `most`. */
 static bool time_rank(Anneal *x, int rank, double most)
 {
     const int *order = x->order + rank * x->row;
     bool span = x->q->metric == METRIC_SPAN;
-    double clock = x->clock[rank], idle = x->idle[rank];
+    double clock = x->clock[rank], idle = x->idle[rank], post = x->post[rank];
     int i = x->next[rank];
     for (; i < x->row; i++) {
         Event *n = &x->events[order[i]];
+        double before = clock;
         if (n->input >= 0) {
             const Event *input = &x->events[n->input];
             if (input->place >=
                 (n->input_rank == rank ? i : x->next[n->input_rank]))
                 break;
-            double wait = input->end + n->lag - clock;
+            double wait = arrival(x, n, post) - before;
             if (wait > 0) {
                 clock += wait;
                 if (i > 0 || !span) {
@@ -120,8 +139,13 @@ static bool time_rank(Anneal *x, int rank, double most)
         }
         x->log[x->logged++] = (Written){order[i], n->end};
         n->end = clock += n->time;
+        post = before;
+        if (x->wires.matter)
+            wires_send(&x->wires, n->code % SEARCH_KINDS, n->chunk,
+                       micro_of(x, n), clock);
     }
     x->timed += i - x->next[rank];
+    x->post[rank] = post;
     x->next[rank] = i;
     x->clock[rank] = clock;
     x->idle[rank] = idle;
@@ -136,8 +160,10 @@ static double retime(Anneal *x, double most)
     int ranks = x->q->ranks, head = 0, count = ranks;
     double worst = 0;
     x->logged = 0;
+    wires_clear(&x->wires);
     for (int r = 0; r < ranks; r++) {
-        rewind_rank(x, r, index_at(x, r, x->low[r], x->from));
+        int from = x->wires.matter ? 0 : index_at(x, r, x->low[r], x->from);
+        rewind_rank(x, r, from);
         x->queue[r] = r;
         x->queued[r] = true;
     }
@@ -315,6 +341,17 @@ static int find_wait(Anneal *x, int rank)
     return -1;
 }
 
+/* Was the input of an event ready before its receive was posted, at the end of
+ * the event two places earlier. */
+static bool posted_late(const Anneal *x, const Event *n)
+{
+    if (!x->wires.matter || !x->q->posted || n->place < 2 ||
+        x->events[n->input].rank == n->rank)
+        return false;
+    int before = x->order[n->rank * x->row + n->place - 2];
+    return x->events[before].end > x->events[n->input].end;
+}
+
 /* Walks up what decided the time of an event, and moves something forward. */
 static Move hasten(Anneal *x, int event)
 {
@@ -325,7 +362,9 @@ static Move hasten(Anneal *x, int event)
             if (roll(&x->dice) < 0.3)
                 break;
             n = &x->events[x->order[at - 1]];
-        } else if (n->input >= 0)
+        } else if (n->input >= 0 && posted_late(x, n))
+            n = &x->events[x->order[at - 2]];
+        else if (n->input >= 0)
             n = &x->events[n->input];
         else
             break;
@@ -391,7 +430,8 @@ static void link_event(Anneal *x, int rank, int code, int micro)
     *n = (Event){.time = q->time[kind][chunk],
                  .input = -1,
                  .rank = (short)rank,
-                 .code = (short)code};
+                 .code = (short)code,
+                 .chunk = (short)chunk};
     if (kind == SEARCH_W || from < 0 || from == q->chunks)
         return;
     n->input_rank = (short)q->rank[from];
@@ -430,7 +470,7 @@ static void take(Anneal *x, const Order *orders)
 static Anneal anneal_open(const Problem *q, int seed)
 {
     size_t ranks = (size_t)q->ranks;
-    Anneal x = {.q = q, .row = CODES * q->microbatches};
+    Anneal x = {.q = q, .row = CODES * q->microbatches, .wires = wires_open(q)};
     size_t all = ranks * (size_t)x.row;
     x.dice = (unsigned long long)seed * 2862933555777941757u + 3037000493u;
     x.events = room(all, sizeof *x.events);
@@ -438,10 +478,11 @@ static Anneal anneal_open(const Problem *q, int seed)
     x.log = room(all, sizeof *x.log);
     x.held = room(2 * all, sizeof *x.held);
     x.spent = x.held + all;
-    x.step = room(ranks * (CODES + 3), sizeof *x.step);
+    x.step = room(ranks * (CODES + 4), sizeof *x.step);
     x.clock = x.step + ranks * CODES;
     x.idle = x.clock + ranks;
     x.work = x.idle + ranks;
+    x.post = x.work + ranks;
     x.next = room(3 * ranks, sizeof *x.next);
     x.queue = x.next + ranks;
     x.low = x.queue + ranks;
@@ -452,6 +493,7 @@ static Anneal anneal_open(const Problem *q, int seed)
 
 static void anneal_close(Anneal *x)
 {
+    wires_close(&x->wires);
     free(x->events);
     free(x->order);
     free(x->log);

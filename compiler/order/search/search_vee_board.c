@@ -9,8 +9,8 @@ Board board_open(const Problem *q, Order *orders)
 {
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
            cells = chunks * (size_t)q->microbatches;
-    Board x = {.q = q, .orders = orders};
-    double *numbers = malloc((SEARCH_KINDS * cells + 3 * ranks) *
+    Board x = {.q = q, .orders = orders, .wires = wires_open(q)};
+    double *numbers = malloc((SEARCH_KINDS * cells + 4 * ranks) *
                              sizeof *numbers);
     int *counts = malloc(SEARCH_KINDS * chunks * sizeof *counts);
     if (!numbers || !counts)
@@ -22,6 +22,7 @@ Board board_open(const Problem *q, Order *orders)
     x.clock = numbers + SEARCH_KINDS * cells;
     x.held = x.clock + ranks;
     x.idle = x.held + ranks;
+    x.post = x.idle + ranks;
     board_clear(&x);
     return x;
 }
@@ -30,29 +31,46 @@ void board_clear(Board *x)
 {
     memset(x->done[0], 0,
            SEARCH_KINDS * (size_t)x->q->chunks * sizeof *x->done[0]);
+    wires_clear(&x->wires);
     for (int r = 0; r < x->q->ranks; r++) {
-        x->clock[r] = x->held[r] = x->idle[r] = 0;
+        x->clock[r] = x->held[r] = x->idle[r] = x->post[r] = 0;
         x->orders[r].count = 0;
     }
 }
 
 void board_close(Board *x)
 {
+    wires_close(&x->wires);
     free(x->end[0]);
     free(x->done[0]);
+}
+
+/* The same as board_arrival, and the message is taken. */
+static double receive(Board *x, int kind, int chunk)
+{
+    const Problem *q = x->q;
+    int micro = x->done[kind][chunk];
+    int from = kind == SEARCH_F ? chunk - 1 : chunk + 1;
+    if (kind == SEARCH_W || from < 0 || from == q->chunks)
+        return 0;
+    return wires_take(&x->wires, kind, from, micro,
+                      x->end[kind][from * q->microbatches + micro],
+                      x->post[q->rank[chunk]]);
 }
 
 void board_put(Board *x, int kind, int chunk)
 {
     const Problem *q = x->q;
-    int rank = q->rank[chunk];
+    int rank = q->rank[chunk], micro = x->done[kind][chunk];
     Order *order = &x->orders[rank];
-    double begin = later(board_arrival(x, kind, chunk), x->clock[rank]);
+    double begin = later(receive(x, kind, chunk), x->clock[rank]);
     if (order->count > 0)
         x->idle[rank] += begin - x->clock[rank];
+    x->post[rank] = x->clock[rank];
     x->clock[rank] = begin + q->time[kind][chunk];
-    x->end[kind][chunk * q->microbatches + x->done[kind][chunk]++] =
-        x->clock[rank];
+    x->end[kind][chunk * q->microbatches + micro] = x->clock[rank];
+    x->done[kind][chunk]++;
+    wires_send(&x->wires, kind, chunk, micro, x->clock[rank]);
     x->held[rank] += action_growth(q, kind, chunk);
     order->at[order->count++] = (short)(chunk * SEARCH_KINDS + kind);
 }

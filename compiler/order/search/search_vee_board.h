@@ -10,6 +10,7 @@
 #define SEARCH_VEE_BOARD_H
 
 #include "search_vee.h"
+#include "search_wires.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@ typedef struct Board {
     double *end[SEARCH_KINDS];    // [chunk * microbatches + micro]
     int *done[SEARCH_KINDS];      // [chunk]
     double *clock, *held, *idle;  // [rank]; idle since its first entry
+    double *post;                 // [rank] end of the entry before its last
+    Wires wires;
 } Board;
 
 /* The rank's chunk that goes forth, or the one that comes back. */
@@ -43,8 +46,8 @@ static inline double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* When the input of the next micro-batch is there; INFINITY: not yet known, or
- * there is none left. */
+/* When the input of the next micro-batch is there, if that comes next on its rank;
+ * INFINITY: not yet known, or there is none left. */
 static inline double board_arrival(const Board *x, int kind, int chunk)
 {
     const Problem *q = x->q;
@@ -57,8 +60,9 @@ static inline double board_arrival(const Board *x, int kind, int chunk)
         return 0;
     if (x->done[kind][from] <= micro)
         return INFINITY;
-    return x->end[kind][from * q->microbatches + micro] +
-           q->message[kind == SEARCH_F ? chunk : from];
+    return wires_arrival(&x->wires, kind, from, micro,
+                         x->end[kind][from * q->microbatches + micro],
+                         x->post[q->rank[chunk]]);
 }
 
 Board board_open(const Problem *q, Order *orders);

@@ -5,7 +5,9 @@
  *
  * An action that moves so begins earlier, and nothing begins later; the orders
  * then close up. Every pass looks at the times that the pass before left, which
- * stay true for all its moves: they only ever get better. */
+ * stay true for all its moves: they only ever get better. A message may hold up
+ * another on its wire, though, and posted receives move with the entries: there
+ * this is a guess, and whoever calls times what comes out. */
 #include "search_vee_board.h"
 
 #include <math.h>
@@ -62,7 +64,7 @@ static double could_begin(const Fill *x, int entry, int seen[2][SEARCH_KINDS])
         seen[from >= q->ranks][kind] <= micro)
         return INFINITY;
     return x->end[kind][from * q->microbatches + micro] +
-           q->message[kind == SEARCH_F ? chunk : from];
+           crossing(q, kind == SEARCH_F ? chunk : from);
 }
 
 /* May the entry at `from` move to `to`. */

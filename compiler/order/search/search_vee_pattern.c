@@ -108,8 +108,10 @@ static Counted counted(const Problem *q, bool equal, bool silent)
         e.numbers[2 * chunks + r] = INFINITY;
     for (int k = 0; equal && k < SEARCH_KINDS; k++)
         e.q.time[k] = e.numbers;
-    if (silent)
+    if (silent) {
         e.q.message = e.numbers + chunks;
+        e.q.wire = NULL;
+    }
     e.q.held = e.q.kept = e.numbers;
     e.q.limit = e.numbers + 2 * chunks;
     return e;
