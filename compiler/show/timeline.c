@@ -3,7 +3,8 @@
  *     rank 0 | F0  F1  F2  .   .   B0  -   F3 ...
  *
  * One column is one unit of the cost model, or, with modelled seconds, the
- * shortest action. A dash continues an action, a dot is idle time. Wide grids
+ * shortest action, or about a usual one. A dash continues an action, a dot is
+ * idle time. Wide grids
  * are cut into bands of columns; which are left out is said. Of actions that are
  * shorter than a column several may begin in one: then it is wider, and has
  * them all, F3,B1. */
@@ -95,15 +96,38 @@ static void widen(const Grid *g, int rank)
     }
 }
 
+/* The mean: layers of a chunk may cost next to nothing. */
+static double mean_action(const Program *p)
+{
+    double busy = 0;
+    int count = 0;
+    for (int r = 0; r < p->ranks; r++) {
+        busy += busy_time(p, r);
+        for (int i = 0; i < p->lists[r].count; i++)
+            count += is_compute(p->lists[r].at[i].kind);
+    }
+    return count ? busy / count : 0;
+}
+
+/* The shortest action; where that makes too many columns, longer, but not
+ * longer than most actions are. */
+static double column_time(const Program *p, int bands, int plain)
+{
+    double shortest = shortest_action(p), mean = mean_action(p),
+           fits = bands ? p->makespan / (bands * (BAND / plain)) : shortest;
+    if (p->cost.unit || p->makespan <= 0)
+        return 1;
+    return fits <= shortest ? shortest : fits < mean ? fits : mean;
+}
+
 static Grid make_grid(Program *p, const Timeline *look)
 {
     Grid g = {.p = p, .look = look};
     int plain = 2 + digits(p->microbatches - 1);
     if (p->chunk_count > p->ranks)
         plain += digits(p->chunk_count - 1);
-    g.unit = look->column > 0                     ? look->column
-             : p->cost.unit || p->makespan <= 0 ? 1
-                                                  : shortest_action(p);
+    g.unit = look->column > 0 ? look->column
+                              : column_time(p, look->bands, plain);
     if (p->makespan / g.unit > MAX_COLUMNS)
         g.unit = p->makespan / MAX_COLUMNS;
     g.columns = (int)(p->makespan / g.unit + 0.5);
