@@ -34,7 +34,7 @@ LAUNCHER = $(addprefix $B/runtime/,launch.o progress.o trace.o)
 CUDA = $(basename $(notdir $(wildcard runtime/cuda/*.cu)))
 CUDA_HOST = $(HOST) $B/runtime/cuda/bridge.o $B/runtime/cuda/rendezvous.o
 COMPILE = @echo "  cc $<"; $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<
-PIPEC_FLAGS = -D_GNU_SOURCE -DPIPEC_VERSION='"$(VERSION)"' -Icompiler -Igrammar -I$B/grammar
+PIPEC_FLAGS = -D_GNU_SOURCE -Icompiler -Igrammar -I$B/grammar
 
 all: $B/bin/pipec $(LIB)/libpp.a $(LIB)/pprun $(LIB)/pp.h
 
@@ -95,6 +95,9 @@ quoted = '$(subst ','\'',$(strip $1))'
 $B/flags: FORCE
 	@echo $(call quoted,$(CC) $(CFLAGS) $(WARN) $(KERNEL_CFLAGS) $(PIPEC_FLAGS)) | $(SAVE)
 
+$B/version: FORCE
+	@echo $(VERSION) | $(SAVE)
+
 # A file that comes or goes changes what is linked.
 $B/objects: FORCE
 	@echo $(COMPILER) $(RUNTIME) $(LAUNCHER) $(CUDA) | $(SAVE)
@@ -121,6 +124,9 @@ $B/libpipec.a: $(PASSES) $B/objects
 $B/compiler/%.o: compiler/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h $B/flags
 	@mkdir -p $(@D)
 	$(COMPILE) $(PIPEC_FLAGS)
+
+$B/compiler/drive/main.o: $B/version
+$B/compiler/drive/main.o: PIPEC_FLAGS += -DPIPEC_VERSION='"$(VERSION)"'
 
 $B/grammar/pipe_parse.c $B/grammar/pipe_parse.h &: grammar/pipe.y
 	@mkdir -p $(@D)
