@@ -2,6 +2,7 @@
  *
  * Reads: lists, chunks, times. Writes: measured and the fields beside it.
  *
+ *     # pipec trace 1: gpt, ...          the format; 1 where it is not given
  *     0 3 2F1 41200145 46203771          rank step action start_ns end_ns
  *
  * A trace is taken as a whole or not at all: in each step every compute, SEND and
@@ -123,6 +124,20 @@ static bool read_line(Reader *r, const char *at)
     return true;
 }
 
+enum { TRACE_FORMAT = 1 };  // the latest that is known here
+
+static bool read_comment(Reader *r, const char *text)
+{
+    int format;
+    if (sscanf(text, "# pipec trace %d", &format) != 1 ||
+        format <= TRACE_FORMAT)
+        return true;
+    bad(r, "a trace of format %d, and this pipec reads up to %d", format,
+        TRACE_FORMAT);
+    help(r->p, "read it with the pipec that made it");
+    return false;
+}
+
 static bool read_lines(Reader *r)
 {
     FILE *in = fopen(r->path, "re");
@@ -139,8 +154,8 @@ static bool read_lines(Reader *r)
         else if (text[0] == '{')
             fine = bad(r, "this is no .trace: make it with `pipec run --trace "
                           "NAME.trace`");
-        else if (text[0] != '#')
-            fine = read_line(r, text);
+        else
+            fine = text[0] == '#' ? read_comment(r, text) : read_line(r, text);
     }
     if (fine && ferror(in)) {
         error_plain(r->p, "cannot read %s: %s", r->path, strerror(errno));
