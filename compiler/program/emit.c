@@ -230,8 +230,8 @@ static void print_job(Program *p, FILE *out, int rank)
     fprintf(
         out,
         "    .microbatches = %d, .steps = %d, .parameters = %d, .depth = %d,\n",
-        p->microbatches, steps_of(p),
-        p->emulate ? 0 : p->parameter_count, p->programs[rank].depth);
+        p->microbatches, steps_of(p), p->emulate ? 0 : p->parameter_count,
+        p->programs[rank].depth);
     fprintf(out,
             "    .actions = %d, .arena = %zu, .seed = %.0f, .bubble = %.6f,\n",
             count_actions(p, rank), 4 * arena, p->set.seed.value, bubble_of(p));

@@ -201,9 +201,9 @@ double emulated_ns(const Program *p, double time)
 }
 
 const char *const body_words[BODY_UNDO + 1] = {
-    "forward",  "backward", "input",  "weight",     "warmup", "steady",
-    "cooldown", "reduce",   "update", "initialise", "save",
-    "remember", "undo"};
+    "forward", "backward", "input",  "weight", "warmup",
+    "steady",  "cooldown", "reduce", "update", "initialise",
+    "save",    "remember", "undo"};
 
 BodyKind body_of(ActionKind kind)
 {

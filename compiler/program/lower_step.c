@@ -127,8 +127,8 @@ static void emulated_costs(Lowerer *w, Action a, int boundary, Call *call)
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
     const Message *message = message_of(w->p, node_at(w->p, w->rank, index));
-    bool wait = is_wait(a.kind), take = is_take(a.kind),
-         send = is_send(a.kind), back = is_back(a.kind);
+    bool wait = is_wait(a.kind), take = is_take(a.kind), send = is_send(a.kind),
+         back = is_back(a.kind);
     Call *call = new_call(w, body,
                           wait   ? "pp_wait"
                           : take ? "pp_take"
@@ -217,8 +217,8 @@ static void loss_call(Lowerer *w, Body *body)
     if (!count)
         return;
     Call *call = new_call(w, body, "pp_loss");
-    push_at(call, first ? text_format(w->p->arena, "losses + %d", first)
-                        : "losses");
+    push_at(call,
+            first ? text_format(w->p->arena, "losses + %d", first) : "losses");
     push_number(call, count);
 }
 

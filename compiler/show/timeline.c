@@ -21,9 +21,10 @@ typedef struct Grid {
     const Timeline *look;
     double unit;  // time of one column
     int columns;
-    int *width;   // [column] characters, with the gap
-    int *cells;   // [column] of the row at hand: entry + 1 where one begins, minus that where it goes on
-    int *begun;   // [column] entries that begin in it
+    int *width;  // [column] characters, with the gap
+    int *
+        cells;  // [column] of the row at hand: entry + 1 where one begins, minus that where it goes on
+    int *begun;  // [column] entries that begin in it
 } Grid;
 
 static int digits(int number)
@@ -101,9 +102,9 @@ static Grid make_grid(Program *p, const Timeline *look)
     int plain = 2 + digits(p->microbatches - 1);
     if (p->chunk_count > p->ranks)
         plain += digits(p->chunk_count - 1);
-    g.unit = look->column > 0                     ? look->column
+    g.unit = look->column > 0                   ? look->column
              : p->cost.unit || p->makespan <= 0 ? 1
-                                                  : shortest_action(p);
+                                                : shortest_action(p);
     if (p->makespan / g.unit > MAX_COLUMNS)
         g.unit = p->makespan / MAX_COLUMNS;
     g.columns = (int)(p->makespan / g.unit + 0.5);

@@ -36,9 +36,9 @@ typedef struct Reader {
     Sample *samples;
     int count;
     int first, last;  // steps
-    int needed;  // entries that each step has to have
-    int waits;   // lines of entries that it may have
-    int *found;  // [step - first][node] sample + 1
+    int needed;       // entries that each step has to have
+    int waits;        // lines of entries that it may have
+    int *found;       // [step - first][node] sample + 1
 } Reader;
 
 /* ---- lines ---- */
@@ -202,8 +202,8 @@ static bool is_whole(Reader *r)
         r->line = s->line;
         if (*found)
             return bad(r, "%s of step %d a second time, after line %d",
-                       action_text(p, action_of(p, s->node)),
-                       s->step, r->samples[*found - 1].line);
+                       action_text(p, action_of(p, s->node)), s->step,
+                       r->samples[*found - 1].line);
         *found = i + 1;
     }
     return true;
@@ -300,8 +300,8 @@ static void fill_times(Reader *r, const Length *chosen)
     int nodes = p->first_node[p->ranks];
     p->measured_step = chosen->step;
     p->measured_makespan = chosen->makespan;
-    p->measured = arena_take(p->arena, sizeof *p->measured *
-                                           (size_t)(nodes + 1));
+    p->measured = arena_take(p->arena,
+                             sizeof *p->measured * (size_t)(nodes + 1));
     for (int i = 0; i < nodes; i++) {
         const Sample *s = sample_at(r, chosen->step, i);
         Node *own = &p->measured[i];
@@ -375,8 +375,8 @@ static Cost measured_cost(Program *p)
 /* As far as the trace knows: from the send to the arrival. */
 static Message *measured_messages(Program *p)
 {
-    Message *messages = arena_take(p->arena, sizeof *messages *
-                                                 (size_t)(p->message_count + 1));
+    Message *messages = arena_take(
+        p->arena, sizeof *messages * (size_t)(p->message_count + 1));
     for (int i = 0; i < p->message_count; i++) {
         messages[i] = p->messages[i];
         messages[i].begin = p->measured[messages[i].send].start;

@@ -118,7 +118,8 @@ static int choices_of(const Branches *t, Choice *choices)
 }
 
 /* What is left of a rank's work from a chunk's micro-batch on, and its end. */
-static void at_least(Branches *t, int chunk, int micro, double begin, bool forward)
+static void at_least(Branches *t, int chunk, int micro, double begin,
+                     bool forward)
 {
     const Problem *q = t->q;
     int r = q->rank[chunk];
