@@ -21,6 +21,9 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
+# For a script, which may call make: variables of the command line, but not our jobs.
+SH = MAKEFLAGS='$(if $(MAKEOVERRIDES),-- $(MAKEOVERRIDES))' sh
+
 B = build
 LIB = $B/lib/pipec
 SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/order/schedules/*.c))))
@@ -43,27 +46,27 @@ packages:
 
 demo: packages
 	@$(MAKE) --no-print-directory all
-	@sh examples/demo.sh
+	@$(SH) examples/demo.sh
 
 test: packages
 	@$(MAKE) --no-print-directory all
-	@sh tests/run
+	@$(SH) tests/run
 
 bless: all
-	@sh tests/run --bless
+	@$(SH) tests/run --bless
 
 bench: packages
 	@$(MAKE) --no-print-directory all $(addprefix $B/bench/,kernel plan search vee)
-	@sh bench/run
-	@sh bench/emulate
-	@sh bench/deferred
+	@$(SH) bench/run
+	@$(SH) bench/emulate
+	@$(SH) bench/deferred
 	@$B/bench/plan
 	@$B/bench/search
 	@$B/bench/vee 0.2
 
 soak: packages
 	@$(MAKE) --no-print-directory all
-	@sh tests/soak
+	@$(SH) tests/soak
 
 clean:
 	rm -rf $B out

@@ -1,7 +1,7 @@
 # tests/rules.mk: what the tests and benchmarks are built from, and the simulated GPU; part of the Makefile.
 
 gpu-test: all
-	@sh tests/gpu-test
+	@$(SH) tests/gpu-test
 
 .PHONY: gpu-test sim
 
