@@ -1,6 +1,7 @@
 #!/bin/sh
 # install.sh LIBRARY SCRATCH: an installed pipec trains, and uninstall removes what install has put there, nothing else.
 # From a copy of the tree, where no other test makes CUDA libraries meanwhile.
+# needs: all
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$2" || exit 1
 mkdir -p tree/build/lib/pipec
