@@ -1,5 +1,6 @@
 #!/bin/sh
-# packages.sh: installs the Debian packages that pipec needs and this machine lacks; silent when all is there.
+# packages.sh: installs the Debian packages that pipec needs and this machine lacks; silent when all is there. They have
+# the same names on Debian 12 (gcc 12, oneDNN 2.6) and on Debian 13 (gcc 14, oneDNN 3.7).
 need=''
 want() { need="$need $1"; }
 

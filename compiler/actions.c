@@ -63,8 +63,7 @@ void push_action(Program *p, List *list, Action action)
 
 Origin origin_of(Program *p, int rank, int entry)
 {
-    return p->origin ? p->origin(p, rank, entry)
-                     : (Origin){{-1, 0, 0}, ""};
+    return p->origin ? p->origin(p, rank, entry) : (Origin){{-1, 0, 0}, ""};
 }
 
 Origin origin_in_lists(Program *p, int rank, int index)
@@ -78,4 +77,3 @@ Origin origin_in_lists(Program *p, int rank, int index)
         return (Origin){{-1, 0, 0}, ""};
     return origin_of(p, rank, entry);
 }
-

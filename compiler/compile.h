@@ -309,8 +309,8 @@ int placed_rank(Placement placement, int ranks, int chunk);
 int gradients_end(const Program *p, int layer);             // behind the layer's gradients
 size_t parameter_values(const Parameter *q);
 /* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
- * as can be. See there for ties. */
-void balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
+ * as can be. See there for ties. Returns the work: how many sizes and moves it has tried. */
+long balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
 double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks);       // no cut is below it
 void layer_costs(const Program *p, double *cost);           // work.c: operations of F, I and W of each layer
 double gradient_work(const Program *p, const Gradient *g);  // operations of one backward call

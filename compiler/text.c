@@ -33,10 +33,9 @@ const char *seconds_text(Arena *arena, double seconds)
     return seconds == 0 ? "0 s" : in_units(arena, seconds, units, "");
 }
 
-static const Unit byte_units[] = {{1e15, 1e15, "PB"}, {1e12, 1e12, "TB"},
-                                  {1e9, 1e9, "GB"},   {1e6, 1e6, "MB"},
-                                  {1e3, 1e3, "kB"},   {0, 1, "B"},
-                                  {0, 0, NULL}};
+static const Unit byte_units[] = {
+    {1e15, 1e15, "PB"}, {1e12, 1e12, "TB"}, {1e9, 1e9, "GB"}, {1e6, 1e6, "MB"},
+    {1e3, 1e3, "kB"},   {0, 1, "B"},        {0, 0, NULL}};
 
 const char *bytes_text(Arena *arena, double bytes)
 {

@@ -19,7 +19,7 @@
 #include "fail.h"
 #include "job.h"
 
-enum { PATH = 4096 };
+enum { PATH = 4096, SAVE_FORMAT = 1 };
 
 typedef struct Saved {
     const char *name;
@@ -105,8 +105,10 @@ static char *make_header(size_t *length)
     size_t at = 0;
     if (!out)
         pp_fail("out of memory");
-    fprintf(out, "{\"__metadata__\":{\"format\":\"pt\",\"step\":\"%d\"}",
-            pp_job.step);
+    fprintf(out,
+            "{\"__metadata__\":{\"format\":\"pt\",\"pipec_format\":\"%d\","
+            "\"step\":\"%d\"}",
+            SAVE_FORMAT, pp_job.step);
     for (int i = 0; i < saved.count; i++) {
         const Saved *entry = &saved.list[i];
         size_t end = at + value_count(entry) * sizeof(float);

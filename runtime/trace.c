@@ -1,7 +1,7 @@
 /* trace.c: --trace, what each rank has left of its last steps when all have
  * gone, as one file, in the form that its name asks for.
  *
- *     .trace    a line for each action: rank step action start_ns end_ns
+ *     .trace    the format, then a line for each action: rank step action start_ns end_ns
  *     .json     Chrome's events: a slice for each action, a flow for each message */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "progress.h"
+
+enum { TRACE_FORMAT = 1 };  // of .trace; compiler/study/measured.c reads it
 
 typedef struct Trace {
     FILE *out;
@@ -190,10 +192,10 @@ static void write_trace(Trace *t, int json)
         write_names(t);
     else
         fprintf(t->out,
-                "# %s, schedule %s, %d ranks, steps %d to %d: rank step action "
-                "start_ns end_ns\n",
-                t->control->name, t->control->schedule, t->control->ranks,
-                t->first, t->last);
+                "# pipec trace %d: %s, schedule %s, %d ranks, steps %d to %d: "
+                "rank step action start_ns end_ns\n",
+                TRACE_FORMAT, t->control->name, t->control->schedule,
+                t->control->ranks, t->first, t->last);
     for (int step = t->first; step <= t->last; step++)
         write_step(t, step, json);
     if (json)

@@ -160,9 +160,9 @@ static void dump_prove(Program *p, FILE *out)
 static void dump_memory(Program *p, FILE *out)
 {
     static const char *const kinds[] = {
-        "parameter", "master", "gradient", "mean",   "variance", "losses",
-        "scratch",   "tmp",    "undo",     "keep",   "hold",     "dhold",
-        "x",         "y",      "dy",       "dx",     "targets"};
+        "parameter", "master", "gradient", "mean", "variance", "losses",
+        "scratch",   "tmp",    "undo",     "keep", "hold",     "dhold",
+        "x",         "y",      "dy",       "dx",   "targets"};
     dump_lists(p, out, p->lists);
     for (int r = 0; r < p->ranks; r++) {
         fprintf(out, "rank %d: arena %zu floats, alive at most %zu\n", r,

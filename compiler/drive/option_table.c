@@ -160,9 +160,9 @@ const char *option_text(Arena *arena, const OptionRow *row)
 
 const char *summary_text(Arena *arena, const OptionRow *row)
 {
-    return row->needs ? text_format(arena, "%s Needs `%s`.", row->summary,
-                                    row->needs)
-                      : row->summary;
+    return row->needs
+               ? text_format(arena, "%s Needs `%s`.", row->summary, row->needs)
+               : row->summary;
 }
 
 bool same_option(const OptionRow *a, const OptionRow *b)

@@ -56,6 +56,7 @@ typedef struct Chain {
     int *begin;  // [chunks + 1] first layers, while boundaries move
     long moves;  // left
     long steps;  // left of this part of the search
+    long tried;  // sizes and moves so far
     Squares *
         even;  // [chunk][first layer - chunk] least sum of squares from there on
     int width;      // places where a chunk can begin
@@ -158,12 +159,14 @@ static Squares *even_from(const Chain *n, int chunk, int layer)
 
 /* The least sum of squares of chunks c, c + 1, ... that begin at `layer`, each
  * within the limit; and the largest first chunk that has it. */
-static Squares evenest(const Chain *n, int c, int layer, int *size)
+static Squares evenest(Chain *n, int c, int layer, int *size)
 {
-    int later = n->chunks - c - 1;
+    int later = n->chunks - c - 1,
+        most = most_layers(n, layer, later, n->chunk_limit);
     Squares best = NONE;
     *size = 0;
-    for (int s = most_layers(n, layer, later, n->chunk_limit); s > 0; s--) {
+    n->tried += most;
+    for (int s = most; s > 0; s--) {
         Squares rest = later ? *even_from(n, c + 1, layer + s)
                        : layer + s == n->layers ? 0
                                                 : NONE,
@@ -302,6 +305,7 @@ static bool place_from(Chain *n, int c, int layer, int64_t spare, Squares sum)
             continue;
         if (n->steps-- <= 0)
             return false;
+        n->tried++;
         int64_t cost = chunk_cost(n, layer, size),
                 waste = last ? n->rank_limit - *load - cost : 0;
         Squares now = sum + square(cost);
@@ -355,6 +359,7 @@ static bool eject(Chain *n, int rank, int64_t limit, int depth)
             int other = rank_of(n, side ? c + 1 : c - 1);
             if (other == rank || n->moves-- <= 0)
                 continue;
+            n->tried++;
             move_boundary(n, b, step);
             int next = n->load[other] > limit  ? other
                        : n->load[rank] > limit ? rank
@@ -436,7 +441,7 @@ static void refine(Chain *n, int64_t bound, int *kept)
     search(n, kept);
 }
 
-void balanced_sizes(const double *cost, int layers, int chunks, int ranks,
+long balanced_sizes(const double *cost, int layers, int chunks, int ranks,
                     Placement placement, int *sizes)
 {
     Arena *arena = arena_open();
@@ -465,6 +470,7 @@ void balanced_sizes(const double *cost, int layers, int chunks, int ranks,
             refine(&n, bound, kept);
     }
     arena_close(arena);
+    return n.tried;
 }
 
 double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks)

@@ -127,8 +127,7 @@ static void fill_chunk(Program *p, int c, int first_layer, int size)
 /* The first half of the micro-batches passes the first copy. */
 static void share_micros(Program *p, Chunk *chunk)
 {
-    int all = p->microbatches,
-        half = p->copies == 1 ? all : (all + 1) / 2;
+    int all = p->microbatches, half = p->copies == 1 ? all : (all + 1) / 2;
     chunk->first_micro = chunk->copy ? half : 0;
     chunk->micro_count = chunk->copy ? all - half : half;
 }

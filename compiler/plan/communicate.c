@@ -59,12 +59,12 @@ static void fill_queues(Wires *w)
             Action a = p->order[r].at[i];
             bool back = is_back(a.kind);
             int peer;
-            if (a.kind == ACT_W || a.chunk < 0 ||
-                a.chunk >= p->chunk_count || !crosses(p, a.chunk, back, &peer))
+            if (a.kind == ACT_W || a.chunk < 0 || a.chunk >= p->chunk_count ||
+                !crosses(p, a.chunk, back, &peer))
                 continue;
             Line *line = &w->lines[r * p->ranks + peer];
             line->messages = array_grow(p->arena, line->messages, line->count,
-                                     sizeof *line->messages);
+                                        sizeof *line->messages);
             w->ordinal[back][cell_of(p, a.chunk, a.micro)] = line->count;
             line->messages[line->count++] = (Crossing){a.chunk, a.micro, back};
         }

@@ -14,8 +14,7 @@ Cost empty_cost(Program *p)
         cost.compute[kind] = arena_take(p->arena, sizeof(double) *
                                                       (size_t)p->chunk_count);
     cost.wire = arena_take(p->arena, sizeof(double) * (size_t)p->chunk_count);
-    cost.delay = arena_take(p->arena,
-                            sizeof(double) * (size_t)p->chunk_count);
+    cost.delay = arena_take(p->arena, sizeof(double) * (size_t)p->chunk_count);
     return cost;
 }
 
@@ -103,8 +102,7 @@ static void cross(const Program *p, Cost *cost, int c, double outer)
     double link = inside && set->node_link.value > 0 ? set->node_link.value
                                                      : outer;
     bool own_latency = inside && set->node_latency.at.source >= 0;
-    cost->delay[c] = own_latency ? set->node_latency.value
-                                 : set->latency.value;
+    cost->delay[c] = own_latency ? set->node_latency.value : set->latency.value;
     cost->wire[c] = link > 0 ? message_bytes(p, c) / link : 0;
 }
 
@@ -130,9 +128,10 @@ bool has_seconds(const Program *p)
 
 const char *cost_source(const Program *p)
 {
-    return p->cost.source             ? p->cost.source
-           : p->set.given[ACT_F].count ? "by the cluster's times, link and latency"
-                                       : "by the cluster's flops, link and latency";
+    return p->cost.source ? p->cost.source
+           : p->set.given[ACT_F].count
+               ? "by the cluster's times, link and latency"
+               : "by the cluster's flops, link and latency";
 }
 
 void choose_cost(Program *p)

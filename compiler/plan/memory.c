@@ -101,8 +101,7 @@ static int weight_entry(const Program *p, int chunk, int micro)
 }
 
 /* A block that crosses a chunk's boundary lives while the backward reads it. */
-static void lives_for(Program *p, int block, int readers, int chunk,
-                      int micro)
+static void lives_for(Program *p, int block, int readers, int chunk, int micro)
 {
     if (readers & READ_INPUT)
         lives_until(p, block, input_entry(p, chunk, micro));
@@ -313,8 +312,8 @@ static void lasting_blocks(Program *p, int rank, const int *owner, int end)
         losses |= chunk->targets >= 0;
     }
     if (losses)
-        add_block(p, BLOCK_LOSSES, rank, -1, -1,
-                  (size_t)p->microbatches, 0, end);
+        add_block(p, BLOCK_LOSSES, rank, -1, -1, (size_t)p->microbatches, 0,
+                  end);
     add_block(p, BLOCK_SCRATCH, rank, -1, -1, scratch, 0, end);
     add_block(p, BLOCK_TMP, rank, -1, -1, tmp, 0, end);
     if (p->set.deferred)

@@ -190,9 +190,8 @@ static double duration_of(const Program *p, const Cost *cost, int free,
                           int node)
 {
     Action a = action_of(p, node);
-    return !is_compute(a.kind) || node == free
-               ? 0
-               : cost->compute[a.kind][a.chunk];
+    return !is_compute(a.kind) || node == free ? 0
+                                               : cost->compute[a.kind][a.chunk];
 }
 
 static void settle(const Program *p, const Cost *cost, const Message *message,
@@ -310,7 +309,8 @@ static void unsettle(const Late *late, int index)
     for (int i = 0; i < 2; i++)
         if (before[i] >= 0)
             arrival_by(late, before[i],
-                       begin + p->cost.delay[message_of(p, before[i])->boundary],
+                       begin +
+                           p->cost.delay[message_of(p, before[i])->boundary],
                        next);
 }
 
@@ -345,8 +345,7 @@ void latest_ends(Program *p, double *latest, int *next)
         late.arrive[i] = INFINITY;
     for (int i = p->linear_count; i-- > 0;) {
         unrun(&late, p->linear[i]);
-        for (; settled > 0 &&
-               p->messages[p->carried[settled - 1]].settled >= i;
+        for (; settled > 0 && p->messages[p->carried[settled - 1]].settled >= i;
              settled--)
             unsettle(&late, p->carried[settled - 1]);
     }

@@ -198,11 +198,11 @@ static bool all_done(Prover *prover, int rank)
             if (p->chunks[c].rank != rank || !goes_through(p, c, m))
                 continue;
             bool split = find_node(p, ACT_I, c, m) >= 0;
-            const char *missing =
-                find_node(p, ACT_F, c, m) < 0            ? "F"
-                : find_backward(p, c, m) < 0             ? "B"
-                : split && find_node(p, ACT_W, c, m) < 0 ? "W"
-                                                         : NULL;
+            const char *missing = find_node(p, ACT_F, c, m) < 0 ? "F"
+                                  : find_backward(p, c, m) < 0  ? "B"
+                                  : split && find_node(p, ACT_W, c, m) < 0
+                                      ? "W"
+                                      : NULL;
             if (!missing)
                 continue;
             error_plain(p, "rank %d never runs %d%s%d", rank, c, missing, m);

@@ -315,9 +315,10 @@ static const char *coming_compute(Prover *prover, int rank)
 {
     for (int i = prover->next[rank]; i < prover->p->lists[rank].count; i++)
         if (is_compute(entry_at(prover, rank, i).kind))
-            return text_format(prover->p->arena, "%s%s",
-                               action_text(prover->p, entry_at(prover, rank, i)),
-                               origin_in_lists(prover->p, rank, i).text);
+            return text_format(
+                prover->p->arena, "%s%s",
+                action_text(prover->p, entry_at(prover, rank, i)),
+                origin_in_lists(prover->p, rank, i).text);
     return "the end of the step";
 }
 
@@ -341,8 +342,8 @@ static bool print_circle(Prover *prover)
                 "    rank %d cannot run %s: action %d, %s, waits for rank %d's "
                 "%s\n",
                 rank, coming_compute(prover, rank), prover->next[rank],
-                action_text(p, entry_at(prover, rank, prover->next[rank])), other,
-                missing_message(prover, rank));
+                action_text(p, entry_at(prover, rank, prover->next[rank])),
+                other, missing_message(prover, rank));
         rank = other;
     } while (rank != first);
     help(p,

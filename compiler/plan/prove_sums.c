@@ -30,8 +30,7 @@ static void collect(Program *p, int *order, int *count)
 
 void prove_sums(Program *p)
 {
-    size_t row = (size_t)p->microbatches,
-           chunks = (size_t)p->chunk_count;
+    size_t row = (size_t)p->microbatches, chunks = (size_t)p->chunk_count;
     int *order = arena_take(p->arena, sizeof *order * row * chunks),
         *count = arena_take(p->arena, sizeof *count * chunks);
     collect(p, order, count);

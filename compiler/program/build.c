@@ -59,7 +59,9 @@ static Toolchain toolchain(Program *p, const char *library)
     Toolchain t = {.command = chosen && *chosen ? chosen
                               : cuda            ? "nvcc"
                                                 : "cc",
-                   .flags = cuda ? "-std=c++20 -O1" : "-std=c11 -O1",
+                   .flags = cuda ? "-std=c++20 -O1"
+                                 : "-std=c11 -O1 "
+                                   "-Werror=implicit-function-declaration",
                    .libraries = cuda ? "-lcublasLt -lnccl -lcuda -lm"
                                      : "-ldnnl -lgomp -lm"};
     const char *name = !cuda                        ? "libpp.a"

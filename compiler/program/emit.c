@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 enum { PIECE = 256, WIDTH = 100 };
+enum { FORMAT = 1 };  // of programs: their first line names it
 
 /* ---- one call ---- */
 
@@ -171,9 +172,9 @@ static void print_record(Program *p, FILE *out, const char *storage, int tab,
 static void print_header(Program *p, FILE *out, int rank)
 {
     fprintf(out,
-            "/* Rank %d of %d of `%s`, written by pipec from %s.\n"
-            " * Change that file, not this one.\n *\n",
-            rank, p->ranks, p->name, file_name(p));
+            "/* pipec program %d: rank %d of %d of `%s`, from %s: "
+            "change that file, not this one.\n *\n",
+            FORMAT, rank, p->ranks, p->name, file_name(p));
     fprintf(out,
             " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, "
             "rows of each %d.\n",

@@ -140,8 +140,8 @@ static void emulated_costs(Lowerer *w, Action a, int boundary, Call *call)
 static void message_call(Lowerer *w, Body *body, Action a, int index)
 {
     const Message *message = message_of(w->p, node_at(w->p, w->rank, index));
-    bool wait = is_wait(a.kind), take = is_take(a.kind),
-         send = is_send(a.kind), back = is_back(a.kind);
+    bool wait = is_wait(a.kind), take = is_take(a.kind), send = is_send(a.kind),
+         back = is_back(a.kind);
     Call *call = new_call(w, body,
                           wait   ? "pp_wait"
                           : take ? "pp_take"

@@ -62,9 +62,8 @@ static void partition_table(Program *p, FILE *out)
     for (int c = 0; c < p->chunk_count; c++) {
         const Chunk *chunk = &p->chunks[c];
         fprintf(out, "%5d %4d %6d %-*s %11ld %9.1f %9.1f %9.1f %12zu\n", c,
-                chunk->rank, chunk->layer_count, (int)width,
-                layer_range(p, c), chunk->parameters,
-                chunk->work[ENTRY_FORWARD] / 1e6,
+                chunk->rank, chunk->layer_count, (int)width, layer_range(p, c),
+                chunk->parameters, chunk->work[ENTRY_FORWARD] / 1e6,
                 chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
                 4 * (p->frames[c].keep + p->frames[c].hold));
     }

@@ -195,8 +195,7 @@ static const char *range_text(const Picture *k, const double *times, int from)
 static const char *messages_text(const Picture *k)
 {
     Program *p = k->p;
-    double *both = arena_take(p->arena,
-                              sizeof *both * (size_t)p->chunk_count);
+    double *both = arena_take(p->arena, sizeof *both * (size_t)p->chunk_count);
     for (int c = 0; c < p->chunk_count; c++)
         both[c] = p->cost.wire[c] + p->cost.delay[c];
     return p->chunk_count > 1 ? range_text(k, both, 1) : time_text(p, 0);
@@ -246,5 +245,6 @@ const char *result_line(const Picture *k)
         p->arena,
         "makespan %s%s; bubble %s of the makespan, %s of each rank's own span",
         time_text(p, p->makespan), p->cost.unit ? " forwards of one chunk" : "",
-        share_text(p->arena, bubble_of(p)), share_text(p->arena, own_bubble(p)));
+        share_text(p->arena, bubble_of(p)),
+        share_text(p->arena, own_bubble(p)));
 }

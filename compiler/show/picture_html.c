@@ -22,8 +22,8 @@
 typedef struct Page {
     Picture k;
     FILE *out;
-    double tick;   // in units of time
-    int *number;   // [node] of a compute
+    double tick;  // in units of time
+    int *number;  // [node] of a compute
 } Page;
 
 /* ---- JSON ---- */
@@ -237,9 +237,8 @@ static void put_rank(const Page *g, int rank)
     put_curve(g, rank);
     fprintf(g->out,
             "\"steady\":%d,\"cooldown\":%d,\"arena\":%zu,\"lasting\":%zu}",
-            computes_before(list, 1),
-            computes_before(list, 2), 4 * p->arena_floats[rank],
-            4 * g->k.curves[rank].lasting);
+            computes_before(list, 1), computes_before(list, 2),
+            4 * p->arena_floats[rank], 4 * g->k.curves[rank].lasting);
 }
 
 /* ---- chunks and their buffers ---- */

@@ -22,9 +22,10 @@ typedef struct Grid {
     const Timeline *look;
     double unit;  // time of one column
     int columns;
-    int *width;   // [column] characters, with the gap
-    int *cells;   // [column] of the row at hand: entry + 1 where one begins, minus that where it goes on
-    int *begun;   // [column] entries that begin in it
+    int *width;  // [column] characters, with the gap
+    int *
+        cells;  // [column] of the row at hand: entry + 1 where one begins, minus that where it goes on
+    int *begun;  // [column] entries that begin in it
 } Grid;
 
 static int digits(int number)

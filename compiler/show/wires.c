@@ -52,19 +52,18 @@ static void wire_line(Program *p, const Load *load, FILE *out)
         to = place_of(p, load->first->receive).rank;
     bool inside = p->set.node.value > 0 &&
                   machine_of(p, from) == machine_of(p, to);
-    fprintf(out, "%4d -> %-4d %9d  %10s  %10s  %9s  %7d%s\n", from, to,
-            load->count, bytes_text(p->arena, load->bytes),
-            seconds_text(p->arena, load->busy),
-            share_text(p->arena,
-                       p->makespan > 0 ? load->busy / p->makespan : 0),
-            load->longest, inside ? "  inside a machine" : "");
+    fprintf(
+        out, "%4d -> %-4d %9d  %10s  %10s  %9s  %7d%s\n", from, to, load->count,
+        bytes_text(p->arena, load->bytes), seconds_text(p->arena, load->busy),
+        share_text(p->arena, p->makespan > 0 ? load->busy / p->makespan : 0),
+        load->longest, inside ? "  inside a machine" : "");
 }
 
 void wire_table(Program *p, FILE *out, bool all)
 {
     enum { SHOWN = 8 };
-    Load *loads = arena_take(p->arena, sizeof *loads *
-                                           (size_t)(p->message_count + 1));
+    Load *loads = arena_take(p->arena,
+                             sizeof *loads * (size_t)(p->message_count + 1));
     int count = 0;
     for (int i = 0; i < p->message_count; i += loads[count++].count)
         loads[count] = load_of(p, i);

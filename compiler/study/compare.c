@@ -285,7 +285,8 @@ static void find_crossovers(Comparison *c)
 {
     c->crossovers = arena_take(c->p->arena,
                                sizeof *c->crossovers * (size_t)(c->count + 1));
-    if (!has_seconds(c->p) || !compares(c, "1f1b") || !compares(c, "interleaved"))
+    if (!has_seconds(c->p) || !compares(c, "1f1b") ||
+        !compares(c, "interleaved"))
         return;
     for (int p = 0; p < c->stage_count; p++)
         for (int m = 0; m < c->microbatch_count; m++)
@@ -408,8 +409,7 @@ static void print_crossovers(const Comparison *c, FILE *out)
         fprintf(out, "\nwhere interleaving stops paying, against 1f1b with the "
                      "same P and M");
     if (c->crossover_count && link > 0)
-        fprintf(out, " (the cluster's link: %s)",
-                rate_text(c->p->arena, link));
+        fprintf(out, " (the cluster's link: %s)", rate_text(c->p->arena, link));
     if (c->crossover_count)
         fputs(":\n", out);
     for (int i = 0; i < c->crossover_count; i++) {
@@ -437,10 +437,9 @@ static void print_table(const Comparison *c, FILE *out)
             "  %-*s %3s %2s %4s %32s %11s %11s %14s %6s %8s %13s\n"
             "  %-*s %3s %2s %4s %10s %10s %10s %11s %11s %14s %6s %8s %13s\n",
             width, "", "", "", "", "------------- bubble -----------", "",
-            "step per", "peak memory", "peak", "", "message", width,
-            "schedule", "P", "v", "M", "textbook", "makespan", "own span",
-            "step", "micro-batch", "of a rank", "chunks", "messages",
-            "bytes");
+            "step per", "peak memory", "peak", "", "message", width, "schedule",
+            "P", "v", "M", "textbook", "makespan", "own span", "step",
+            "micro-batch", "of a rank", "chunks", "messages", "bytes");
     for (int i = 0; i < c->count; i++)
         if (!c->trials[i].refused_by)
             print_trial(c, &c->trials[i], width, out);
@@ -485,9 +484,8 @@ static void print_csv(const Comparison *c, FILE *out)
         if (t->sum.formula >= 0)
             fprintf(out, "%.9g", t->sum.formula);
         fprintf(out, ",%.9g,%.9g,%.9g,%zu,%d,%ld,%.0f,%d,,\n", t->sum.bubble,
-                t->sum.own,
-                shown_step(c, t->sum.step), t->sum.bytes, t->sum.copies,
-                t->sum.messages, t->sum.message_bytes, t->best);
+                t->sum.own, shown_step(c, t->sum.step), t->sum.bytes,
+                t->sum.copies, t->sum.messages, t->sum.message_bytes, t->best);
     }
 }
 

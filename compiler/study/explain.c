@@ -131,7 +131,8 @@ static int at_time(const Explanation *e, int rank, double time, Gap *gap)
         if (time < p->nodes[i].end - e->tiny)
             return i;
     }
-    *gap = (Gap){rank,        last, -1, last < 0 ? 0 : p->nodes[last].end,
+    *gap = (Gap){rank,        last,
+                 -1,          last < 0 ? 0 : p->nodes[last].end,
                  e->makespan, last_of_all(p)};
     return -1;
 }
@@ -141,11 +142,13 @@ static void find_chain(Explanation *e, const Gap *gap)
 {
     e->chain = NULL;
     e->chain_count = 0;
-    for (int node = gap->source; node >= 0; node = cause_compute(e->p, e->p->nodes, node)) {
+    for (int node = gap->source; node >= 0;
+         node = cause_compute(e->p, e->p->nodes, node)) {
         e->chain = array_grow(e->p->arena, e->chain, e->chain_count,
                               sizeof *e->chain);
         e->chain[e->chain_count++] = node;
-        if (node != gap->after && e->p->nodes[node].start <= gap->from + e->tiny)
+        if (node != gap->after &&
+            e->p->nodes[node].start <= gap->from + e->tiny)
             break;
     }
 }
@@ -499,7 +502,8 @@ static void outcome_line(const Explanation *e, const Outcome *o)
     fprintf(e->out, "  %-44s %9s %12s %9s %7d %10s%s\n", o->change,
             o->wait < 0 ? "-" : time_of(e, o->wait), time_of(e, o->idle),
             time_of(e, o->step), o->copies,
-            bytes_text(e->p->arena, (double)o->bytes), o->removes ? "   removes the wait" : "");
+            bytes_text(e->p->arena, (double)o->bytes),
+            o->removes ? "   removes the wait" : "");
 }
 
 /* The pipeline's fill and drain are idle in every plan of one step. */

@@ -2,6 +2,7 @@
  *
  * Reads: lists, chunks, times. Writes: measured and the fields beside it.
  *
+ *     # pipec trace 1: gpt, ...          the format; 1 where it is not given
  *     0 3 2F1 41200145 46203771          rank step action start_ns end_ns
  *
  * A trace is taken as a whole or not at all: in each step every compute, SEND and
@@ -35,9 +36,9 @@ typedef struct Reader {
     Sample *samples;
     int count;
     int first, last;  // steps
-    int needed;  // entries that each step has to have
-    int waits;   // lines of entries that it may have
-    int *found;  // [step - first][node] sample + 1
+    int needed;       // entries that each step has to have
+    int waits;        // lines of entries that it may have
+    int *found;       // [step - first][node] sample + 1
 } Reader;
 
 /* ---- lines ---- */
@@ -123,6 +124,20 @@ static bool read_line(Reader *r, const char *at)
     return true;
 }
 
+enum { TRACE_FORMAT = 1 };  // the latest that is known here
+
+static bool read_comment(Reader *r, const char *text)
+{
+    int format;
+    if (sscanf(text, "# pipec trace %d", &format) != 1 ||
+        format <= TRACE_FORMAT)
+        return true;
+    bad(r, "a trace of format %d, and this pipec reads up to %d", format,
+        TRACE_FORMAT);
+    help(r->p, "read it with the pipec that made it");
+    return false;
+}
+
 static bool read_lines(Reader *r)
 {
     FILE *in = fopen(r->path, "re");
@@ -139,8 +154,8 @@ static bool read_lines(Reader *r)
         else if (text[0] == '{')
             fine = bad(r, "this is no .trace: make it with `pipec run --trace "
                           "NAME.trace`");
-        else if (text[0] != '#')
-            fine = read_line(r, text);
+        else
+            fine = text[0] == '#' ? read_comment(r, text) : read_line(r, text);
     }
     if (fine && ferror(in)) {
         error_plain(r->p, "cannot read %s: %s", r->path, strerror(errno));
@@ -187,8 +202,8 @@ static bool is_whole(Reader *r)
         r->line = s->line;
         if (*found)
             return bad(r, "%s of step %d a second time, after line %d",
-                       action_text(p, action_of(p, s->node)),
-                       s->step, r->samples[*found - 1].line);
+                       action_text(p, action_of(p, s->node)), s->step,
+                       r->samples[*found - 1].line);
         *found = i + 1;
     }
     return true;
@@ -285,8 +300,8 @@ static void fill_times(Reader *r, const Length *chosen)
     int nodes = p->first_node[p->ranks];
     p->measured_step = chosen->step;
     p->measured_makespan = chosen->makespan;
-    p->measured = arena_take(p->arena, sizeof *p->measured *
-                                           (size_t)(nodes + 1));
+    p->measured = arena_take(p->arena,
+                             sizeof *p->measured * (size_t)(nodes + 1));
     for (int i = 0; i < nodes; i++) {
         const Sample *s = sample_at(r, chosen->step, i);
         Node *own = &p->measured[i];
@@ -360,8 +375,8 @@ static Cost measured_cost(Program *p)
 /* As far as the trace knows: from the send to the arrival. */
 static Message *measured_messages(Program *p)
 {
-    Message *messages = arena_take(p->arena, sizeof *messages *
-                                                 (size_t)(p->message_count + 1));
+    Message *messages = arena_take(
+        p->arena, sizeof *messages * (size_t)(p->message_count + 1));
     for (int i = 0; i < p->message_count; i++) {
         messages[i] = p->messages[i];
         messages[i].begin = p->measured[messages[i].send].start;

@@ -14,10 +14,10 @@
 
 #include "../fail.h"
 
-enum { PATIENCE = 60, DEFAULT_PORT = 29500 };   // seconds
+enum { PATIENCE = 60, DEFAULT_PORT = 29500 };  // seconds
 
 typedef struct Starter {
-    const char *name, *rank, *ranks, *local;    // of variables
+    const char *name, *rank, *ranks, *local;  // of variables
 } Starter;
 
 static const Starter starters[] = {

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 16 };  // layers whose cuts are all tried
 
@@ -182,7 +181,8 @@ static void properties(void)
                 balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, sizes);
                 memcpy(again, sizes, sizeof sizes);
                 if (layers % 8 == 0)
-                    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, again);
+                    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP,
+                                   again);
                 verdict(whole(sizes, chunks, layers) &&
                             memcmp(sizes, again,
                                    sizeof *sizes * (size_t)chunks) == 0,
@@ -220,18 +220,11 @@ static void examples(void)
     sizes_are("a heavy head, v=2", skewed, 34, 4, 2, "5 5 5 3 5 5 5 1");
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* 1,000 layers on 256 chunks in well under a second, within what balance.c
- * promises of the bound, and in fact much closer. */
+/* 1,000 layers on 256 chunks with so much work, whatever the machine, and within
+ * what balance.c promises of the bound; in fact much closer. */
 static void large(int virtuals, int kind)
 {
-    enum { LAYERS = 1000, CHUNKS = 256 };
+    enum { LAYERS = 1000, CHUNKS = 256, MOST_WORK = 8000000 };
     double cost[LAYERS], heaviest = 0;
     int sizes[CHUNKS], ranks = CHUNKS / virtuals;
     for (int i = 0; i < LAYERS; i++) {
@@ -240,18 +233,16 @@ static void large(int virtuals, int kind)
                               : 1 + dice(1000000) / 7.0;
         heaviest = cost[i] > heaviest ? cost[i] : heaviest;
     }
-    double began = seconds();
-    balanced_sizes(cost, LAYERS, CHUNKS, ranks, PLACE_LOOP, sizes);
-    double took = seconds() - began,
-           bound = slowest_rank_bound(cost, LAYERS, CHUNKS, ranks),
+    long work = balanced_sizes(cost, LAYERS, CHUNKS, ranks, PLACE_LOOP, sizes);
+    double bound = slowest_rank_bound(cost, LAYERS, CHUNKS, ranks),
            load = slowest(cost, sizes, CHUNKS, ranks);
     char text[128];
     snprintf(text, sizeof text,
-             "large v=%d kind %d: %.3f s, slowest rank %.4f of the bound",
-             virtuals, kind, took, load / bound);
+             "large v=%d kind %d: %ld tried, slowest rank %.4f of the bound",
+             virtuals, kind, work, load / bound);
     if (getenv("VERBOSE"))
         puts(text);
-    verdict(whole(sizes, CHUNKS, LAYERS) && took < 0.5 &&
+    verdict(whole(sizes, CHUNKS, LAYERS) && work < MOST_WORK &&
                 load <= bound + virtuals * heaviest &&
                 load <= bound * (virtuals == 1 ? 1.000001 : 1.1),
             text);

@@ -3,12 +3,9 @@
 # tests/cudasim/README): losses equal the CPU's, to 1e-4 in f32 and within the
 # error of bf16; the same bits for every P and both transports, as a graph and
 # directly, also when streams are shaken; and what is broken is seen to break.
+# needs: sim
 root=$(cd "$1/../../.." && pwd)
 cd "$2" || exit 1
-if ! make --no-print-directory -s -C "$root" sim >make.log 2>&1; then
-    echo "not ok simulator: $(tail -3 make.log | tr '\n' ' ')"
-    exit 1
-fi
 export NVCC="$root/tests/cudasim/nvcc" CUDASIM_WATCHDOG=10
 pipec=$root/build/sim/bin/pipec
 model=$root/tests/train/bits.pipe

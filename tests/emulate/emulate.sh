@@ -3,6 +3,7 @@
 # order, need no data, and take as long as it says: exactly so by their clocks of
 # model time, which they move by messages alone; nearly so in fact. bench/emulate
 # measures how nearly; 20 % here, for a busy machine.
+# alone: compares the length of steps
 library=$1
 pipec=$1/../../bin/pipec
 root=$(cd "$(dirname "$0")/../.." && pwd)

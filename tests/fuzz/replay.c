@@ -32,7 +32,8 @@ static bool be_quick(Program *p)
 static bool plan(Program *p)
 {
     return parse(p) && check(p) && graph(p) && partition(p) && is_small(p) &&
-           be_quick(p) && schedule(p) && communicate(p) && prove(p) && memory(p) && lower(p);
+           be_quick(p) && schedule(p) && communicate(p) && prove(p) &&
+           memory(p) && lower(p);
 }
 
 static void show(Program *p, FILE *out)

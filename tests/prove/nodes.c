@@ -51,8 +51,7 @@ static int last_compute(const Program *p)
 {
     int last = -1;
     for (int i = 0; i < p->first_node[p->ranks]; i++)
-        if (is_compute(action_of(p, i).kind) &&
-            p->nodes[i].end == p->makespan)
+        if (is_compute(action_of(p, i).kind) && p->nodes[i].end == p->makespan)
             last = i;
     return last;
 }
@@ -110,8 +109,8 @@ static Cost odd_cost(Program *p, double message)
 
 static bool graph_holds(Program *p)
 {
-    Node *nodes = arena_take(p->arena, sizeof *nodes *
-                                           (size_t)(p->first_node[p->ranks] + 1));
+    Node *nodes = arena_take(
+        p->arena, sizeof *nodes * (size_t)(p->first_node[p->ranks] + 1));
     return retime(p, &p->cost, -1, nodes) == p->makespan &&
            times_agree(p, nodes) && causes_lead_back(p) && slack_holds(p);
 }

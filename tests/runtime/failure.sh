@@ -1,5 +1,6 @@
 #!/bin/sh
 # failure.sh RUNTIME SCRATCH: ranks that die, stall or fail; bad data; bad folders; Ctrl-C.
+# alone: a job that fails must end in so many seconds
 . "$(dirname "$0")/setup"
 build 3
 build 1

@@ -1,6 +1,7 @@
 #!/bin/sh
 # trace.sh LIBRARY SCRATCH: what `run --trace` records of real runs, and what
 # `inspect --measured` makes of it.
+# alone: one run has 0.7 s for its first step
 pipec=$1/../../bin/pipec
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$2" || exit 1
@@ -142,6 +143,13 @@ sed '8s/[0-9]*$/0/' x.trace >bad.trace
 refuses backwards 'bad.trace:8: error: the action ends before it begins'
 head -c -5 x.trace >bad.trace
 refuses cut-off 'bad.trace:[0-9]*: error: the line is too long, or not complete'
+sed 1d x.trace >bad.trace && "$pipec" inspect "$model" --measured bad.trace >other 2>log &&
+    "$pipec" inspect "$model" --measured x.trace >text 2>log && sed 's/bad[.]trace/x.trace/' other | cmp - text >log
+verdict no-format $?
+head -1 x.trace >log && grep -q '^# pipec trace 1: ' log
+verdict format $?
+sed '1s/trace 1/trace 2/' x.trace >bad.trace
+refuses later-format 'bad.trace:1: error: a trace of format 2, and this pipec reads up to 1'
 echo '# nothing' >bad.trace
 refuses empty 'error: no action is recorded here'
 cp t.json bad.trace

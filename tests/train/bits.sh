@@ -34,3 +34,8 @@ for M in 1 3 8; do
 done
 # A cut that gives a rank nothing but an embedding, another nothing but the head.
 train uneven -D stages=4 -D microbatches=3 -D schedule=1f1b -D 'split=[1 1 5 1]' && same one3 uneven
+if head -c 200 uneven.weights/*-rank0-of-4.safetensors | grep -aq '"__metadata__":{"format":"pt","pipec_format":"1",'; then
+    echo "ok format"
+else
+    echo "not ok format: a save names none"
+fi

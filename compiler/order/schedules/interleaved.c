@@ -19,8 +19,7 @@
 
 int interleaved_group(const Program *p)
 {
-    int microbatches = p->microbatches,
-        group = (int)option(p, "group");
+    int microbatches = p->microbatches, group = (int)option(p, "group");
     if (group)
         return group;
     for (group = p->ranks; group < microbatches; group++)
@@ -37,8 +36,7 @@ static double bubble(int stages, int microbatches, int virtuals)
 /* Entry k of the table: which of the rank's chunks, and which micro-batch. */
 static void entry(const Program *p, int k, int *chunk, int *micro)
 {
-    int microbatches = p->microbatches,
-        virtuals = (int)p->set.virtuals.value;
+    int microbatches = p->microbatches, virtuals = (int)p->set.virtuals.value;
     int group = interleaved_group(p), first = k / (group * virtuals) * group;
     int size = microbatches - first < group ? microbatches - first : group;
     int inside = k - first * virtuals;
