@@ -128,8 +128,9 @@ $B/compiler/%.o: compiler/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h $B/f
 	@mkdir -p $(@D)
 	$(COMPILE) $(PIPEC_FLAGS)
 
-$B/compiler/drive/main.o: $B/version
-$B/compiler/drive/main.o: PIPEC_FLAGS += -DPIPEC_VERSION='"$(VERSION)"'
+VERSIONED = $(addprefix $B/compiler/drive/,main.o manual.o)
+$(VERSIONED): $B/version
+$(VERSIONED): PIPEC_FLAGS += -DPIPEC_VERSION='"$(VERSION)"'
 
 $B/grammar/pipe_parse.c $B/grammar/pipe_parse.h &: grammar/pipe.y
 	@mkdir -p $(@D)
