@@ -139,8 +139,8 @@ sed '7s/$/ 1/' x.trace >bad.trace
 refuses six-words 'bad.trace:7: error: not `rank step action'
 sed '7s/[0-9]*$/-1/' x.trace >bad.trace
 refuses negative 'bad.trace:7: error: not `rank step action'
-sed '8s/[0-9]*$/0/' x.trace >bad.trace
-refuses backwards 'bad.trace:8: error: the action ends before it begins'
+sed '9s/[0-9]*$/0/' x.trace >bad.trace
+refuses backwards 'bad.trace:9: error: the action ends before it begins'
 head -c -5 x.trace >bad.trace
 refuses cut-off 'bad.trace:[0-9]*: error: the line is too long, or not complete'
 sed 1d x.trace >bad.trace && "$pipec" inspect "$model" --measured bad.trace >other 2>log &&
