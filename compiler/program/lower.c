@@ -286,9 +286,9 @@ static void chunk_bodies(Lowerer *w, int c)
     bool used[ACT_W + 1] = {false};
     const List *list = &w->p->lists[w->rank];
     for (int i = 0; i < list->count; i++)
-        if (list->at[i].kind <= ACT_W && list->at[i].chunk == c)
+        if (is_compute(list->at[i].kind) && list->at[i].chunk == c)
             used[list->at[i].kind] = true;
-    for (int kind = 0; kind <= ACT_W; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         if (used[kind])
             chunk_body(w, c, (ActionKind)kind);
 }

@@ -114,7 +114,7 @@ static void box(const Drawing *d, double x, double y, double w, double h)
 
 static void colour_rules(const Drawing *d)
 {
-    for (int kind = 0; kind <= ACT_W; kind++) {
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
         if (!d->k.used[kind])
             continue;
         for (int s = 0; s < shades_of(&d->k); s++)
@@ -254,7 +254,7 @@ static void legend_kinds(Drawing *d, Pen *pen)
     int count = shades_of(&d->k);
     const char **styles = arena_take(d->k.p->arena,
                                      sizeof *styles * (size_t)count);
-    for (int kind = 0; kind <= ACT_W; kind++) {
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
         if (!d->k.used[kind])
             continue;
         for (int s = 0; s < count; s++)
@@ -494,7 +494,7 @@ static void row_ground(const Drawing *d, int rank)
 
 static void row_actions(const Drawing *d, int rank)
 {
-    for (int kind = 0; kind <= ACT_W; kind++) {
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
         if (!d->k.used[kind])
             continue;
         for (int s = 0; s < shades_of(&d->k); s++)
