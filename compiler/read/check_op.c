@@ -95,7 +95,7 @@ static double inverse_root(
 static void check_parameter_size(Checker *c, const Parameter *q, const Op *op)
 {
     Program *p = c->p;
-    double size = (double)parameter_values(q);
+    double size = (double)q->rows * (double)(q->columns ? q->columns : 1);
     if (size <= MAX_FLOATS)
         return;
     error_at(p, op->at, "`%s` is [%ld x %ld], %.3g values", q->name, q->rows,
