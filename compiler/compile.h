@@ -307,7 +307,7 @@ bool goes_through(const Program *p, int chunk, int micro);        // does the mi
 int chunk_of_layer(const Program *p, int layer);
 int placed_rank(Placement placement, int ranks, int chunk);
 int gradients_end(const Program *p, int layer);             // behind the layer's gradients
-size_t parameter_values(const Parameter *q);
+size_t parameter_values(const Parameter *q);                // 0 while a size is not known
 /* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
  * as can be. See there for ties. Returns the work: how many sizes and moves it has tried. */
 long balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
