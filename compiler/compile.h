@@ -409,6 +409,7 @@ typedef enum {
 } Sums;
 
 bool prove(Program *p);
+bool prove_messages(Program *p);                            // of lists without collectives: sound, and matched
 void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 
