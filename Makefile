@@ -128,7 +128,7 @@ $B/compiler/%.o: compiler/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h $B/f
 	@mkdir -p $(@D)
 	$(COMPILE) $(PIPEC_FLAGS)
 
-VERSIONED = $(addprefix $B/compiler/drive/,main.o manual.o)
+VERSIONED = $(addprefix $B/compiler/,drive/main.o drive/manual.o program/job.o)
 $(VERSIONED): $B/version
 $(VERSIONED): PIPEC_FLAGS += -DPIPEC_VERSION='"$(VERSION)"'
 

@@ -487,16 +487,11 @@ typedef struct RankProgram RankProgram;                     // rank_program.h
 
 bool lower(Program *p);
 
-/* ---- emit: programs -> rankN.c, then binaries ---- */
+/* ---- emit: programs -> rankN.c, then binaries (program/job.h) ---- */
 
 bool emit(Program *p, const char *directory);               // writes the rank programs
 void emit_rank(Program *p, FILE *out, int rank);
 const char *source_suffix(const Program *p);                // of a rank program: "c" or "cu"
-bool build(Program *p, const char *directory);              // compiles and links them
-bool data_is_readable(Program *p);                          // the data is named, found and opens
-/* Starts the job in place of this process; returns only when that fails.
- * `options` go to every rank. */
-bool run(Program *p, const char *directory, char **options, int option_count);
 
 /* ---- the Program ---- */
 

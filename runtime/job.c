@@ -7,6 +7,7 @@
  * its steps itself. */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +154,8 @@ static void describe(void)
                                  plan->data.seq;
     pp_job.self->numbers = plan->data.format == PP_NUMBERS;
     pp_job.self->micro = -1;
+    snprintf(pp_job.self->job, sizeof pp_job.self->job, "%s",
+             plan->hash ? plan->hash : "");
     if (plan->rank != 0)
         return;
     snprintf(control->name, sizeof control->name, "%s", plan->name);
@@ -164,6 +167,8 @@ static void describe(void)
 float *pp_start(const PpJob *job, int argc, char **argv)
 {
     pp_job.plan = *job;
+    signal(SIGXFSZ,
+           SIG_IGN);  // a file that grows too large is an error of its writing
     pp_attach();
     parse_options(argc, argv);
     describe();

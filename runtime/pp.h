@@ -56,6 +56,7 @@ typedef struct PpJob {
     const PpQueue *queues;
     int queue_count;
     size_t message, reduce;
+    const char *hash;           // of all that the programs of the job are made from; NULL: made by hand
 } PpJob;
 
 float *pp_start(const PpJob *job, int argc, char **argv);   // the arena, zeroed, 64-byte aligned

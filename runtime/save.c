@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -238,6 +239,20 @@ static void make_folders(const char *path)
                 strerror(errno));
 }
 
+/* Until this process ends. Two jobs that save in one folder would mix their
+ * shards. */
+static void lock_folder(void)
+{
+    static char path[PATH];
+    in_folder(path, ".lock");
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return;
+    if (lock >= 0 && errno == EWOULDBLOCK)
+        pp_fail("cannot save in %s: another job saves there", pp_job.save);
+    pp_fail("cannot save in %s: %s: %s", pp_job.save, path, strerror(errno));
+}
+
 /* A folder that cannot be written is better found now than after the last
  * step. */
 void pp_open_save(void)
@@ -250,6 +265,8 @@ void pp_open_save(void)
         pp_fail("cannot save in %s: it is not a folder", pp_job.save);
     if (access(pp_job.save, W_OK | X_OK) != 0)
         pp_fail("cannot save in %s: %s", pp_job.save, strerror(errno));
+    if (pp_job.plan.rank == 0)
+        lock_folder();
     saved.list = calloc((size_t)pp_job.plan.parameters + 1, sizeof *saved.list);
     if (!saved.list)
         pp_fail("out of memory");

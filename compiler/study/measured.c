@@ -14,6 +14,7 @@
  * To draw it, the Program is copied and the copy given measured times: one
  * graph, one timeline, one picture, whether planned or measured. */
 #include "measured.h"
+#include "output.h"
 #include "show/picture.h"
 
 #include <errno.h>
@@ -21,7 +22,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Sample {  // one line
     int node;
@@ -578,8 +578,10 @@ static Text draw(Program *p, bool json)
 {
     Text t = {NULL, 0};
     FILE *out = open_memstream(&t.text, &t.length);
-    if (!out)
-        return t;
+    if (!out) {
+        fputs("pipec: out of memory\n", stderr);
+        exit(1);
+    }
     if (json)
         picture_trace(p, out);
     else
@@ -631,17 +633,20 @@ static void write_traces(FILE *out, const char *plan, const char *real)
     }
 }
 
-static bool write_both(Program *p, FILE *out, bool json)
+/* Both are drawn before the file is opened: what runs out of memory leaves
+ * nothing behind. */
+static bool write_both(Program *p, const char *path, bool json)
 {
     Text plan = draw(p, json), real = draw(measured_plan(p), json);
-    bool fine = plan.text && real.text;
+    Output out;
+    bool fine = open_output(p, &out, path);
     if (fine && json)
-        write_traces(out, plan.text, real.text);
+        write_traces(out.stream, plan.text, real.text);
     else if (fine)
-        write_svgs(out, plan.text, real.text);
+        write_svgs(out.stream, plan.text, real.text);
     free(plan.text);
     free(real.text);
-    return fine;
+    return fine && close_output(&out);
 }
 
 bool picture_measured(Program *p, const char *path)
@@ -656,20 +661,11 @@ bool picture_measured(Program *p, const char *path)
         error_plain(p, "a .csv holds no times: nothing of --measured");
         return false;
     }
-    const char *partial = text_format(p->arena, "%s.%ld.tmp", path,
-                                      (long)getpid());
-    FILE *out = fopen(partial, "wbe");
-    bool fine = out != NULL;
-    if (out && strcmp(suffix, ".txt") == 0)
-        inspect_measured(p, out, false, true);
-    else if (out)
-        fine = write_both(p, out, strcmp(suffix, ".json") == 0);
-    fine = out && !ferror(out) && fine;
-    fine = out && fclose(out) == 0 && fine && rename(partial, path) == 0;
-    if (!fine) {
-        error_plain(p, "cannot write %s: %s", path, strerror(errno));
-        if (out)
-            remove(partial);
-    }
-    return fine;
+    if (strcmp(suffix, ".txt") != 0)
+        return write_both(p, path, strcmp(suffix, ".json") == 0);
+    Output out;
+    if (!open_output(p, &out, path))
+        return false;
+    inspect_measured(p, out.stream, false, true);
+    return close_output(&out);
 }

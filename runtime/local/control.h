@@ -34,8 +34,9 @@
 #include <unistd.h>
 
 enum {
-    CONTROL_MAGIC = 0x70703034,     // "pp04": launcher and ranks are of one version
+    CONTROL_MAGIC = 0x70703035,     // "pp05": launcher and ranks are of one version
     TEXT = 48,                      // bytes of a name in a report
+    JOB_HASH = 17,                  // bytes of a job's hash
     STEP_RING = 64,                 // steps that a rank keeps for the launcher
     STEP_LEAD = 60,                 // a rank waits when the launcher is so many steps behind
     EVENT_NAME = 16,                // bytes of an event's name
@@ -85,6 +86,7 @@ typedef struct Pace {               // emulation: one rank in model time, in ns;
 } Pace;
 
 typedef struct RankRecord {         // written by its rank, read by the launcher; its needs by all
+    char job[JOB_HASH];             // hash of the job that the program belongs to; "": it does not say
     uint64_t arena;                 // needs, fixed before `arrived` is raised: bytes,
     uint32_t depth, parameters;     //     messages per wire and step, length of squares
     int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
@@ -111,6 +113,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
 
 typedef struct Control {
     int magic, ranks;
+    char job[JOB_HASH];             // that pprun was asked for; "": whichever rank 0 belongs to
     char name[TEXT], schedule[TEXT];    // of the job; from rank 0, as are the next two
     int steps;
     double bubble;                  // planned, 0 .. 1

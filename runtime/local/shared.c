@@ -181,9 +181,25 @@ static size_t lay_out(size_t places[4])
     return round_up(at, PAGE);
 }
 
+/* Programs of two jobs can each be right and train nonsense together. */
+static void check_jobs(void)
+{
+    const Control *control = pp_job.control;
+    const char *wanted = *control->job ? control->job : control->records[0].job;
+    for (int i = 0; i < pp_shared.ranks; i++)
+        if (strcmp(control->records[i].job, wanted) != 0)
+            pp_fail("the program of rank %d belongs to job %s, not to %s: "
+                    "build all ranks again",
+                    i,
+                    *control->records[i].job ? control->records[i].job
+                                             : "unknown",
+                    *wanted ? wanted : "unknown");
+}
+
 static void check_needs(void)
 {
     RankRecord *records = pp_job.control->records;
+    check_jobs();
     for (int i = 1; i < pp_shared.ranks; i++)
         if (records[i].parameters != records[0].parameters)
             pp_fail("rank %d was compiled for a model of %u parameters, rank 0 "
