@@ -283,13 +283,14 @@ bool data_is_readable(Program *p)
     const char *path = data_path(p), *first = first_match(p, path);
     struct stat status;
     errno = ENOENT;
-    if (first && stat(first, &status) == 0 && !S_ISDIR(status.st_mode) &&
-        access(first, R_OK) == 0)
+    bool there = first && stat(first, &status) == 0 && access(first, R_OK) == 0;
+    if (there && S_ISREG(status.st_mode))
         return true;
-    if (first && S_ISDIR(status.st_mode))
-        errno = EISDIR;
     error_at(p, p->set.data_at, "cannot read the data %s: %s",
-             first ? first : path, strerror(errno));
+             first ? first : path,
+             !there                    ? strerror(errno)
+             : S_ISDIR(status.st_mode) ? strerror(EISDIR)
+                                       : "it is not a regular file");
     help(p, "-D data=FILE names another file");
     return false;
 }

@@ -2,6 +2,7 @@
  * block that the launcher made, wait on counters, join one region of memory and
  * meet in it. What travels there is the transport's business. */
 #include "shared.h"
+#include "memory.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -212,17 +213,10 @@ static void check_needs(void)
  * a job too large. */
 static void check_memory(size_t needed)
 {
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[256];
-    double kib;
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf", &kib) == 1 &&
-            (double)needed > kib * 1024)
-            pp_fail(
-                "the ranks need %.2f GB of memory together, %.2f GB are free",
-                (double)needed / 1e9, kib * 1024 / 1e9);
-    if (file)
-        fclose(file);
+    double left = pp_free_memory();
+    if ((double)needed > left)
+        pp_fail("the ranks need %.2f GB of memory together, %.2f GB are free",
+                (double)needed / 1e9, left / 1e9);
 }
 
 /* The last rank to arrive knows all needs: it makes the file long enough for
