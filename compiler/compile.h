@@ -168,6 +168,8 @@ typedef struct Settings {
     Number steps, clip, warmup, cosine, seed;               // clip 0: none; cosine 1: none
     bool deferred;                                          // the norm is waited for a step later
     Span deferred_at;
+    bool skip_nonfinite;                                    // a step whose loss or norm is no number; else it ends the job
+    Span skip_at;
     bool has_cluster;
     const char *preset;                                     // cluster h100 { }: its name; else NULL
     Given flops, memory;                                    // of each rank, 1/s and bytes; none: unlimited

@@ -185,13 +185,14 @@ static int64_t model_span(const Control *control, int step)
 static void add_step(Progress *progress, const Control *control, int step)
 {
     double loss = 0, busy = 0;
-    int losses = 0, unknown = 0;
+    int losses = 0, unknown = 0, skipped = 0;
     int64_t begin = INT64_MAX, end = 0;
     progress->norm = NAN;
     for (int i = 0; i < control->ranks; i++) {
         const StepRecord *record = &control->records[i].steps[step % STEP_RING];
         loss += record->loss;
         losses += record->losses;
+        skipped |= record->skipped;
         busy += (double)record->busy;
         unknown |= record->busy == BUSY_UNKNOWN;
         if (!isnan(record->norm))
@@ -201,6 +202,8 @@ static void add_step(Progress *progress, const Control *control, int step)
         if (record->end > end)
             end = record->end;
     }
+    if (skipped && progress->skipped++ == 0)
+        progress->first_skipped = step;
     progress->has_loss = losses > 0;
     progress->loss = losses ? (double)(float)(loss / losses) : NAN;
     progress->last = end;
@@ -250,6 +253,11 @@ void progress_end(Progress *progress, const Control *control)
     cpu_set_t cores;
     int64_t ns = progress->last - progress->first;
     progress_break(progress);
+    if (progress->skipped > 0)
+        fprintf(stderr,
+                "pprun: note: %d of %d steps were left out, the first of them "
+                "step %d: their loss or norm is no number\n",
+                progress->skipped, progress->steps, progress->first_skipped);
     if (progress->quiet)
         return;
     if (progress->stop > 0 && progress->steps < control->steps)

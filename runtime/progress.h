@@ -23,6 +23,7 @@ typedef struct Progress {
     int64_t second;                 // ns: end of the first step; later steps are typical
     int has_loss;                   // some rank has told one
     double loss, norm;              // of the last step; norm NaN: none
+    int skipped, first_skipped;     // steps that were left out
     double span;                    // ns: sum over the same steps of last end - first begin; the first's if alone
     int64_t model;                  // emulation: ns of the last step by the ranks' clocks
     double bubble;                  // sum of the measured shares of all steps but the first

@@ -5,6 +5,7 @@
  * reduce, update, initialise and save. */
 #include "lower.h"
 
+#include <float.h>
 #include <string.h>
 
 /* ---- phases ---- */
@@ -233,11 +234,17 @@ static void loss_call(Lowerer *w, Body *body)
     push_size(w, call, "microbatches", count);
 }
 
+/* Ranks that leave a step out must all know that its norm is no number. */
+static bool needs_norm(const Program *p)
+{
+    return p->set.clip.value > 0 || p->set.skip_nonfinite;
+}
+
 /* A tied parameter counts once in the norm: on the rank of its first use. */
 static void square_calls(Lowerer *w, Body *body)
 {
     const Program *p = w->p;
-    for (int i = 0; p->set.clip.value > 0 && i < p->parameter_count; i++) {
+    for (int i = 0; needs_norm(p) && i < p->parameter_count; i++) {
         if (!is_home(w, i) || p->parameters[i].tied >= 0)
             continue;
         Call *call = new_call(w, body, "pp_square");
@@ -321,10 +328,11 @@ static void rate_field(Program *p, Record *record)
 static void scale_field(Program *p, Record *record)
 {
     Field *scale = push_field(p, record, "scale", ARG_REAL, NULL, 1);
-    if (p->set.clip.value <= 0)
+    if (!needs_norm(p))
         return;
     Call *call = result_of(p, p->set.deferred ? "pp_defer" : "pp_clip");
-    push(call, ARG_REAL, NULL, p->set.clip.value);
+    push(call, ARG_REAL, NULL,
+         p->set.clip.value > 0 ? p->set.clip.value : (double)FLT_MAX);
     scale->call = call;
 }
 
@@ -373,7 +381,7 @@ void update_body(Lowerer *w)
     Body *body = new_body(w, BODY_UPDATE, -1);
     if (!w->ahead)
         square_calls(w, body);
-    if (w->range_count || p->set.clip.value > 0)
+    if (w->range_count || needs_norm(p))
         optimizer_record(w, body);
     for (int i = 0; i < w->range_count; i++)
         range_call(w, body, &w->ranges[i]);

@@ -52,6 +52,7 @@ enum { BUSY_UNKNOWN = -1 };         // StepRecord.busy, where the host does not 
 typedef struct StepRecord {         // one finished step of one rank; times in ns of CLOCK_MONOTONIC
     double loss;                    // sum over `losses` micro-batches; 0 of 0: this rank has none
     int losses;
+    int skipped;                    // 1: the update was left out, as the loss or the norm is no number
     float norm;                     // of the gradients; NaN where nothing is clipped
     int64_t busy;                   // in actions, without waiting
     int64_t begin, end;             // of the first and last action; if none: of the report
@@ -106,6 +107,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
 
     atomic_uint progress;           // grows with everything that is done; standing still is a stall
     atomic_int finished;            // left by pp_finish
+    int no_number[2];               // by set: a loss of this rank is none
     Counter squared;                // sets of squares that it has noted, ever
     Counter done;                   // steps in `steps`, ever
     StepRecord steps[STEP_RING];    // step s at s % STEP_RING

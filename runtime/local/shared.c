@@ -50,8 +50,10 @@ void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what,
     note_waiting(kind, what, micro, peer);
     int64_t since = now_ns();
     while (!pp_reached(counter, count)) {
-        if (atomic_load(&pp_job.control->abort))
+        if (atomic_load(&pp_job.control->abort)) {
+            pp_drop_draft();
             _exit(1);
+        }
         /* A counter that grows between these two lines makes the wait return at
          * once. */
         uint32_t seen = atomic_load_explicit(&counter->value,
