@@ -168,6 +168,8 @@ typedef struct Settings {
     Number steps, clip, warmup, cosine, seed;               // clip 0: none; cosine 1: none
     bool deferred;                                          // the norm is waited for a step later
     Span deferred_at;
+    bool skip_nonfinite;                                    // a step whose loss or norm is no number; else it ends the job
+    Span skip_at;
     bool has_cluster;
     const char *preset;                                     // cluster h100 { }: its name; else NULL
     Given flops, memory;                                    // of each rank, 1/s and bytes; none: unlimited
@@ -488,16 +490,11 @@ typedef struct RankProgram RankProgram;                     // rank_program.h
 
 bool lower(Program *p);
 
-/* ---- emit: programs -> rankN.c, then binaries ---- */
+/* ---- emit: programs -> rankN.c, then binaries (program/job.h) ---- */
 
 bool emit(Program *p, const char *directory);               // writes the rank programs
 void emit_rank(Program *p, FILE *out, int rank);
 const char *source_suffix(const Program *p);                // of a rank program: "c" or "cu"
-bool build(Program *p, const char *directory);              // compiles and links them
-bool data_is_readable(Program *p);                          // the data is named, found and opens
-/* Starts the job in place of this process; returns only when that fails.
- * `options` go to every rank. */
-bool run(Program *p, const char *directory, char **options, int option_count);
 
 /* ---- the Program ---- */
 

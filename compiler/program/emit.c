@@ -7,12 +7,11 @@
  * It prints what `lower` decided, for a person who wants to see the timeline in
  * it. */
 #include "rank_program.h"
+#include "output.h"
 #include "show/show.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PIECE = 256, WIDTH = 100 };
 enum { FORMAT = 1 };  // of programs: their first line names it
@@ -592,66 +591,6 @@ void emit_rank(Program *p, FILE *out, int rank)
 
 /* ---- files ---- */
 
-static bool make_folders(Program *p, const char *directory)
-{
-    char *path = text_copy(p->arena, directory, strlen(directory));
-    for (char *c = path + 1;; c++) {
-        if (*c && *c != '/')
-            continue;
-        char kept = *c;
-        *c = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            error_plain(p, "cannot make the folder %s: %s", path,
-                        strerror(errno));
-            help(p, "choose another one: -o FOLDER");
-            return false;
-        }
-        *c = kept;
-        if (!kept)
-            return true;
-    }
-}
-
-static bool same_content(const char *one, const char *other)
-{
-    FILE *a = fopen(one, "r"), *b = fopen(other, "r");
-    bool same = a && b;
-    for (int c = 0; same && c != EOF;) {
-        c = fgetc(a);
-        same = c == fgetc(b);
-    }
-    if (a)
-        fclose(a);
-    if (b)
-        fclose(b);
-    return same;
-}
-
-static bool write_rank(Program *p, const char *directory, int rank)
-{
-    char *path = text_format(p->arena, "%s/rank%d.%s", directory, rank,
-                             source_suffix(p));
-    char *partial = text_format(p->arena, "%s.partial", path);
-    FILE *out = fopen(partial, "w");
-    if (!out) {
-        error_plain(p, "cannot write %s: %s", path, strerror(errno));
-        help(p, "choose another folder: -o FOLDER");
-        return false;
-    }
-    emit_rank(p, out, rank);
-    bool failed = ferror(out) != 0;
-    failed |= fclose(out) != 0;
-    if (!failed && same_content(partial, path)) {
-        remove(partial);  // an unchanged file keeps its time: no new build
-        return true;
-    }
-    if (!failed && rename(partial, path) == 0)
-        return true;
-    error_plain(p, "cannot write %s: %s", path, strerror(errno));
-    remove(partial);
-    return false;
-}
-
 const char *source_suffix(const Program *p)
 {
     return p->target == TARGET_CUDA ? "cu" : "c";
@@ -659,10 +598,17 @@ const char *source_suffix(const Program *p)
 
 bool emit(Program *p, const char *directory)
 {
-    if (!make_folders(p, directory))
-        return false;
-    for (int r = 0; r < p->ranks; r++)
-        if (!write_rank(p, directory, r))
+    for (int r = 0; r < p->ranks; r++) {
+        Output out;
+        if (!open_output(p, &out,
+                         text_format(p->arena, "%s/rank%d.%s", directory, r,
+                                     source_suffix(p)))) {
+            help(p, "choose another folder: -o FOLDER");
             return false;
+        }
+        emit_rank(p, out.stream, r);
+        if (!close_output(&out))
+            return false;
+    }
     return true;
 }

@@ -209,6 +209,9 @@ static void job_record(Program *p, int rank)
         "planned idle share of the step";
     push_field(p, job, "data", ARG_NULL, NULL, 0)->record = data_record(p,
                                                                         rank);
+    if (p->set.skip_nonfinite)
+        number_field(p, job, "skip", 1,
+                     "a step whose loss or norm is no number");
     if (p->target == TARGET_CUDA)
         cuda_fields(p, job, out->route_count);
 }

@@ -5,6 +5,7 @@
  * reduce, update, initialise and save. */
 #include "lower.h"
 
+#include <float.h>
 #include <string.h>
 
 /* ---- phases ---- */
@@ -240,11 +241,17 @@ static void loss_call(Lowerer *lowerer, Body *body)
     push_size(lowerer, call, "microbatches", count);
 }
 
+/* Ranks that leave a step out must all know that its norm is no number. */
+static bool needs_norm(const Program *p)
+{
+    return p->set.clip.value > 0 || p->set.skip_nonfinite;
+}
+
 /* A tied parameter counts once in the norm: on the rank of its first use. */
 static void square_calls(Lowerer *lowerer, Body *body)
 {
     const Program *p = lowerer->p;
-    for (int i = 0; p->set.clip.value > 0 && i < p->parameter_count; i++) {
+    for (int i = 0; needs_norm(p) && i < p->parameter_count; i++) {
         if (!is_home(lowerer, i) || p->parameters[i].tied >= 0)
             continue;
         Call *call = new_call(lowerer, body, "pp_square");
@@ -329,10 +336,11 @@ static void rate_field(Program *p, Record *record)
 static void scale_field(Program *p, Record *record)
 {
     Field *scale = push_field(p, record, "scale", ARG_REAL, NULL, 1);
-    if (p->set.clip.value <= 0)
+    if (!needs_norm(p))
         return;
     Call *call = result_of(p, p->set.deferred ? "pp_defer" : "pp_clip");
-    push(call, ARG_REAL, NULL, p->set.clip.value);
+    push(call, ARG_REAL, NULL,
+         p->set.clip.value > 0 ? p->set.clip.value : (double)FLT_MAX);
     scale->call = call;
 }
 
@@ -382,7 +390,7 @@ void update_body(Lowerer *lowerer)
     Body *body = new_body(lowerer, BODY_UPDATE, -1);
     if (!lowerer->ahead)
         square_calls(lowerer, body);
-    if (lowerer->range_count || p->set.clip.value > 0)
+    if (lowerer->range_count || needs_norm(p))
         optimizer_record(lowerer, body);
     for (int i = 0; i < lowerer->range_count; i++)
         range_call(lowerer, body, &lowerer->ranges[i]);

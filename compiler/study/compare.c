@@ -11,9 +11,9 @@
  * link gets slower; the crossover is the link at which both take the same time.
  * It is guessed by halving on the two graphs as they are kept, and then planned
  * again on both sides; where that says otherwise, halving goes on by plans. */
+#include "output.h"
 #include "whatif.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -556,16 +556,11 @@ static void print_json(const Comparison *c, FILE *out)
 
 static bool write_plot(const Comparison *c, const char *path)
 {
-    FILE *out = fopen(path, "w");
-    if (out)
-        scatter(c->p->arena, c->trials, c->count, out);
-    bool good = out && !ferror(out);
-    if (out && fclose(out) != 0)
-        good = false;
-    if (!good)
-        fprintf(stderr, "pipec: error: cannot write %s: %s\n", path,
-                strerror(errno));
-    return good;
+    Output out;
+    if (!open_output(c->p, &out, path))
+        return false;
+    scatter(c->p->arena, c->trials, c->count, out.stream);
+    return close_output(&out);
 }
 
 int compare(Program *p, const CompareOptions *o, FILE *out)

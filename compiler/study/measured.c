@@ -14,6 +14,7 @@
  * To draw it, the Program is copied and the copy given measured times: one
  * graph, one timeline, one picture, whether planned or measured. */
 #include "measured.h"
+#include "output.h"
 #include "show/picture.h"
 
 #include <errno.h>
@@ -21,7 +22,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Sample {  // one line
     int node;
