@@ -2,6 +2,7 @@
  * passes of program/passes.c as far as a command needs them, then the command. */
 #include "options.h"
 #include "dump.h"
+#include "escape.h"
 #include "program/passes.h"
 #include "show/picture.h"
 #include "study/measured.h"
@@ -172,7 +173,7 @@ static int finish(Program *p, const Options *o)
     case COMMAND_BUILD:
         if (!emit(p, folder) || !build(p, folder))
             return 1;
-        printf("%d programs in %s\n", p->ranks, folder);
+        printf("%d programs in %s\n", p->ranks, shown_text(p->arena, folder));
         return 0;
     case COMMAND_RUN:
         return (!p->emulate && !data_is_readable(p)) || !emit(p, folder) ||
