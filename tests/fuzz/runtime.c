@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <glob.h>
+#include <stdio.h>
 
 /* The runtime keeps the names for as long as it runs; here they are given back. */
 static glob_t names;
