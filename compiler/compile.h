@@ -9,6 +9,7 @@
 #ifndef COMPILE_H
 #define COMPILE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ void *arena_take(Arena *arena, size_t bytes);               // zeroed, 16-byte a
 void *array_grow(Arena *arena, void *items, int count, size_t size);
 char *text_copy(Arena *arena, const char *from, size_t length);
 char *text_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *text_format_list(Arena *arena, const char *format, va_list list);
 
 /* ---- error.c: what is wrong, where else to look, what to type ---- */
 

@@ -186,6 +186,9 @@ static char *read_header(const char *path)
         pp_fail("cannot read %s again: %s", path, strerror(errno));
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)prefix[i] << 8 * i;
+    struct stat state;
+    if (fstat(fileno(in), &state) != 0 || length > (uint64_t)state.st_size - 8)
+        pp_fail("%s is no longer what was saved: its header is cut off", path);
     char *text = calloc(length + 1, 1);
     if (!text || fread(text, 1, length, in) != length)
         pp_fail("cannot read %s again: %s", path, strerror(errno));
@@ -202,10 +205,10 @@ static size_t index_shard(FILE *map, const char *file, char *header, int first)
     for (char *at = strstr(header, "},\""); at; at = strstr(at, "},\"")) {
         char *name = at + 3, *end = strchr(name, '"');
         size_t begin = 0, stop = 0;
-        at = strstr(end, "\"data_offsets\":[");
-        if (!at)
-            break;
-        sscanf(at, "\"data_offsets\":[%zu,%zu", &begin, &stop);
+        at = end ? strstr(end, "\"data_offsets\":[") : NULL;
+        if (!at || sscanf(at, "\"data_offsets\":[%zu,%zu", &begin, &stop) != 2)
+            pp_fail("%s is no longer what was saved: its header is damaged",
+                    file);
         fprintf(map, "%s\n    \"%.*s\": \"%s\"", first ? "" : ",",
                 (int)(end - name), name, file);
         first = 0;

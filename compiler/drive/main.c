@@ -3,6 +3,7 @@
 #include "options.h"
 #include "dump.h"
 #include "program/job.h"
+#include "escape.h"
 #include "program/passes.h"
 #include "show/picture.h"
 #include "study/measured.h"
@@ -174,7 +175,8 @@ static int finish(Program *p, const Options *o)
     case COMMAND_BUILD:
         if (!make_job(p, &job, o->output, base))
             return 1;
-        printf("%d programs in %s\n", p->ranks, job.folder);
+        printf("%d programs in %s\n", p->ranks,
+               shown_text(p->arena, job.folder));
         return end_output();
     case COMMAND_RUN:
         return (!p->emulate && !data_is_readable(p)) ||

@@ -18,6 +18,7 @@
  * another size is refused, by exchange_size.c, before anything is as large as
  * it claims to be. */
 #include "exchange.h"
+#include "escape.h"
 #include "written.h"
 
 #include <errno.h>
@@ -52,10 +53,11 @@ static const char *shown(Program *p, const char *text, int length)
 {
     int most = length < CELL_SHOWN ? length : CELL_SHOWN;
     char *copy = text_copy(p->arena, text, (size_t)most);
-    for (int i = 0; i < most; i++)
-        if (copy[i] < ' ' || copy[i] > '~')
-            copy[i] = '?';
-    return most < length ? text_format(p->arena, "%s...", copy) : copy;
+    for (char *zero = copy;
+         (zero = memchr(zero, 0, (size_t)(copy + most - zero)));)
+        *zero = '?';
+    return text_format(p->arena, "%s%s", shown_text(p->arena, copy),
+                       most < length ? "..." : "");
 }
 
 bool wrong_at(Import *x, int rank, int number, const char *why)

@@ -10,6 +10,7 @@
  * All actions of a rank with one colour are one path, so that a hundred
  * thousand of them are a few megabytes. Positions are rounded to hundredths
  * only when they are printed. */
+#include "escape.h"
 #include "picture.h"
 
 #include <math.h>
@@ -77,16 +78,6 @@ static void put(const Drawing *d, const char *before, double value)
     put_number(d->out, value);
 }
 
-static void put_text(const Drawing *d, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<' || *text == '&' || *text == '>')
-            fprintf(d->out, "&#%d;", *text);
-        else
-            fputc(*text, d->out);
-    }
-}
-
 /* `style` is a class. */
 static void text_at(const Drawing *d, const char *style, double x, double y,
                     const char *text)
@@ -95,7 +86,7 @@ static void text_at(const Drawing *d, const char *style, double x, double y,
     put(d, " x=\"", x);
     put(d, "\" y=\"", y);
     fputs("\">", d->out);
-    put_text(d, text);
+    fputs(xml_text(d->k.p->arena, text), d->out);
     fputs("</text>\n", d->out);
 }
 
@@ -377,9 +368,9 @@ static void head(const Drawing *d, double top, double width, double height)
         fprintf(d->out, " y=\"%.0f\"", top);
     fprintf(d->out, " width=\"%.0f\" height=\"%.0f\"", width, height);
     fprintf(d->out, " viewBox=\"0 0 %.0f %.0f\">\n<title>", width, height);
-    put_text(d, title_line(&d->k));
+    fputs(xml_text(d->k.p->arena, title_line(&d->k)), d->out);
     fputs("</title>\n<desc>", d->out);
-    put_text(d, result_line(&d->k));
+    fputs(xml_text(d->k.p->arena, result_line(&d->k)), d->out);
     fputs("</desc>\n", d->out);
     rules(d, width, height);
     fprintf(d->out, "<path class=\"paper\" d=\"M0 0h%.0fv%.0fH0z\"/>\n", width,

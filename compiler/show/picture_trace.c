@@ -6,6 +6,7 @@
  * alive a counter per rank. A second process has a thread for each wire that
  * carries its messages for a time. Times are microseconds; without modelled seconds
  * one forward of a chunk is a millisecond. Events are in order of time. */
+#include "escape.h"
 #include "picture.h"
 
 #include <stdlib.h>
@@ -215,9 +216,10 @@ static void put_wire_names(const Trace *t)
 static void put_names(const Trace *t)
 {
     Program *p = t->k.p;
+    const char *plan = text_format(p->arena, "%s, %s", p->name,
+                                   p->set.schedule->name);
     put_name(t, "process_name", t->process, 0,
-             text_format(p->arena, "\"name\":\"%s, %s\"", p->name,
-                         p->set.schedule->name));
+             text_format(p->arena, "\"name\":%s", json_string(p->arena, plan)));
     for (int r = 0; r < p->ranks; r++) {
         put_name(t, "thread_name", t->process, r,
                  text_format(p->arena, "\"name\":\"rank %d\"", r));
@@ -229,11 +231,14 @@ static void put_names(const Trace *t)
 
 static void put_metadata(const Trace *t)
 {
+    Arena *arena = t->k.p->arena;
     fprintf(t->out,
-            "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"plan\":\"%s\",\n"
-            "\"cost model\":\"%s\",\n\"result\":\"%s\",\n\"time\":\"%s\"},\n"
+            "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"plan\":%s,\n"
+            "\"cost model\":%s,\n\"result\":%s,\n\"time\":\"%s\"},\n"
             "\"traceEvents\":[\n",
-            title_line(&t->k), cost_line(&t->k), result_line(&t->k),
+            json_string(arena, title_line(&t->k)),
+            json_string(arena, cost_line(&t->k)),
+            json_string(arena, result_line(&t->k)),
             t->k.p->cost.unit
                 ? "not seconds: 1000 us stand for one forward of one chunk"
                 : "modelled microseconds");

@@ -7,6 +7,7 @@
  * ends in the action. Remedies are tried, not guessed: an action that costs
  * nothing and messages that take no time on the same graph (plan/nodes.c), other
  * settings by planning the file again (replan.c). */
+#include "escape.h"
 #include "whatif.h"
 
 #include <stdlib.h>
@@ -563,8 +564,8 @@ static int no_place(Explanation *e, const char *where)
             "pipec: `%s` is no place in this plan\n  help: r2@14 is rank 2 at "
             "time 14%s, 2F3 the forward of chunk 2 for micro-batch 3; ranks "
             "are 0 to %d, chunks 0 to %d, micro-batches 0 to %d\n",
-            where, e->p->cost.unit ? "" : " ms", e->p->ranks - 1,
-            e->p->chunk_count - 1, e->p->microbatches - 1);
+            shown_text(e->p->arena, where), e->p->cost.unit ? "" : " ms",
+            e->p->ranks - 1, e->p->chunk_count - 1, e->p->microbatches - 1);
     return USAGE;
 }
 

@@ -14,12 +14,11 @@
  * To draw it, the Program is copied and the copy given measured times: one
  * graph, one timeline, one picture, whether planned or measured. */
 #include "measured.h"
-#include "output.h"
+#include "escape.h"
 #include "show/picture.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,10 +48,11 @@ __attribute__((format(printf, 2, 3))) static bool bad(Reader *r,
     va_list list;
     va_start(list, format);
     r->p->errors++;
-    fprintf(r->p->diagnostics, "%s:%d: error: ", r->path, r->line);
-    vfprintf(r->p->diagnostics, format, list);
-    fputc('\n', r->p->diagnostics);
+    const char *why = text_format_list(r->p->arena, format, list);
     va_end(list);
+    fprintf(r->p->diagnostics, "%s:%d: error: %s\n",
+            shown_text(r->p->arena, r->path), r->line,
+            shown_text(r->p->arena, why));
     return false;
 }
 
@@ -63,9 +63,10 @@ static bool take_number(const char **at, char after, long long most,
     const char *from = *at;
     long long value = 0;
     for (; **at >= '0' && **at <= '9'; ++*at) {
-        value = 10 * value + (**at - '0');
-        if (value > most)
+        int digit = **at - '0';
+        if (value > (most - digit) / 10)
             return false;
+        value = 10 * value + digit;
     }
     *number = value;
     return *at > from && *(*at)++ == after;
