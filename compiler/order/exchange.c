@@ -309,7 +309,7 @@ static bool take_action(Import *x, Cell cell, Found f)
         f.kind = ACT_I;
     else if (f.kind == FULL)
         f.kind = ACT_B;
-    if (f.kind <= ACT_W)
+    if (is_compute((ActionKind)f.kind))
         add_order(x, cell, f);
     else
         push_action(x->p, &x->messages[cell.rank],

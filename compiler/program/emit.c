@@ -172,8 +172,8 @@ static void print_record(Program *p, FILE *out, const char *storage, int tab,
 static void print_header(Program *p, FILE *out, int rank)
 {
     fprintf(out,
-            "/* pipec program %d: rank %d of %d of `%s`, from %s: "
-            "change that file, not this one.\n *\n",
+            "/* pipec program %d: rank %d of %d of `%s`, from %s.\n"
+            " * Change that file, not this one.\n *\n",
             FORMAT, rank, p->ranks, p->name, file_name(p));
     fprintf(out,
             " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, "

@@ -456,3 +456,8 @@ Value add_op(Checker *c, const Tree *at, Value a, Value b)
     Arguments both = {.tensor = {a, b}, .tensors = 2};
     return append_op(c, find_op("add"), at, NULL, &both);
 }
+
+size_t parameter_values(const Parameter *q)
+{
+    return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
+}

@@ -13,25 +13,30 @@ typedef struct Format {
     void (*write)(Program *p, FILE *out, const Look *look);
 } Format;
 
-static void write_svg(Program *p, FILE *out, const Look *look)
-{
-    picture_svg(p, out, look->arrows);
-}
-
-static void write_html(Program *p, FILE *out, const Look *look)
+/* The plan and the others. */
+static Program **all_plans(Program *p, const Look *look)
 {
     size_t count = (size_t)look->other_count + 1;
     Program **plans = arena_take(p->arena, sizeof *plans * count);
     plans[0] = p;
     for (int i = 0; i < look->other_count; i++)
         plans[i + 1] = look->others[i];
-    picture_html(plans, (int)count, out);
+    return plans;
+}
+
+static void write_svg(Program *p, FILE *out, const Look *look)
+{
+    picture_svg(all_plans(p, look), look->other_count + 1, out, look->arrows);
+}
+
+static void write_html(Program *p, FILE *out, const Look *look)
+{
+    picture_html(all_plans(p, look), look->other_count + 1, out);
 }
 
 static void write_trace(Program *p, FILE *out, const Look *look)
 {
-    (void)look;
-    picture_trace(p, out);
+    picture_trace(all_plans(p, look), look->other_count + 1, out);
 }
 
 static void write_csv(Program *p, FILE *out, const Look *look)
@@ -41,7 +46,7 @@ static void write_csv(Program *p, FILE *out, const Look *look)
 
 static void write_text(Program *p, FILE *out, const Look *look)
 {
-    inspect(p, out, false, look->all);
+    (look->text ? look->text : inspect)(p, out, false, look->all);
 }
 
 static const Format formats[] = {

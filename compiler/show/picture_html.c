@@ -323,7 +323,7 @@ static void put_slots(const Page *g)
 static void put_colours(const Page *g)
 {
     fputs("\"colours\":[", g->out);
-    for (int kind = 0; kind <= ACT_W; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         for (int s = 0; s < shades_of(&g->k); s++)
             fprintf(g->out, "%s\"%s\"",
                     s      ? ","
@@ -331,7 +331,7 @@ static void put_colours(const Page *g)
                            : "[",
                     shade_colour(&g->k, kind, s));
     fputs("]],\n\"numbers\":", g->out);
-    for (int kind = 0; kind <= ACT_W; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         fprintf(g->out, "%c\"%s\"", kind ? ',' : '[', number_colour(kind));
     fputs("],\n", g->out);
 }

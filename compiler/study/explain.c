@@ -166,6 +166,16 @@ static const char *message_text(const Explanation *e, int send)
                            : text;
 }
 
+/* How many messages its wire still had to carry when it was sent. */
+static int ahead_of(const Program *p, int send)
+{
+    const Message *message = message_of(p, send);
+    int count = 0;
+    for (int k = 1; k <= message->ordinal; k++)
+        count += message[-k].end > p->nodes[send].start;
+    return count;
+}
+
 /* Why an action of another rank, or of its own, begins when it does. */
 static const char *wait_text(const Explanation *e, int node)
 {
@@ -179,9 +189,11 @@ static const char *wait_text(const Explanation *e, int node)
                            name_of(e, node));
     case WAITS_LINK:
         return text_format(
-            p->arena, "the link %d -> %d is the cause: %s, behind %d others",
+            p->arena, "the link %d -> %d is the cause: %s, behind %d others%s",
             place_of(p, message).rank, action_of(p, message).peer, carried,
-            message_of(p, message)->ordinal);
+            ahead_of(p, message),
+            message_of(p, message)->adapter >= 0 ? " and what its adapter carried"
+                                                 : "");
     case WAITS_POST:
         return text_format(p->arena,
                            "its receive is the cause: posted only then; %s",
