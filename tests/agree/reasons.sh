@@ -4,52 +4,6 @@
 # A measured page has them as well.
 . "$(dirname "$0")/agree"
 
-# Of an action, from explain: WAITS FROM; the digit by the words (Waits in nodes.h).
-said_of='
-/How that came to be:$/ { chain = 1; next }
-chain == 1 && /^$/ { chain = 2 }
-chain == 1 { before = last; last = $0 }
-END {
-    if (before == "") { print 0, "-"; exit }
-    before = substr(before, index(before, "rank "))
-    sub(/^rank [0-9]+ +/, "", before)
-    from = before; sub(/ .*/, "", from)
-    words = substr(before, length(from) + 1); sub(/^ +/, "", words)
-    waits = "?" words
-    if (words ~ / is next on this rank$/) waits = 1
-    if (words ~ /^[0-9]+SEND_[FB][0-9]+ to rank /) waits = 2
-    if (words ~ /^the link [0-9]+ -> [0-9]+ is the cause: /) waits = 3
-    if (words ~ /^its receive is the cause: /) waits = 4
-    if (words ~ /^a buffer of rank [0-9]+ is the cause: /) waits = 5
-    print waits, from
-}'
-
-# agree NAME WORD...: explain and the page, for the idle actions of a plan.
-checked=0
-agree() {
-    name=$1
-    shift
-    : >wrong
-    "$pipec" inspect "$@" -o page.html && awk -f "$here/page.awk" page.html >actions
-    awk '$4 > 0' actions >idle
-    awk '{ print $5 }' idle >>kinds
-    while read -r plan rank action idle waits from rest; do
-        said=$("$pipec" explain "$@" "$action" --all | awk "$said_of")
-        checked=$((checked + 1))
-        [ "$said" = "$waits $from" ] || echo "$name $action: the page has $waits $from, explain $said" >>wrong
-    done <idle
-    # The critical path: of the action that ends the step.
-    awk '{ cause[$3] = $6; if ($8 >= end) { end = $8; last = $3 } }
-         END { for (; last != "-"; last = cause[last]) print last }' actions >path
-    "$pipec" explain "$@" "$(head -1 path)" --all | awk '
-        /^the longest path through/ { path = 1; next }
-        path && /^$/ { exit }
-        path { $0 = substr($0, index($0, "rank ")); print $3 }' >explained
-    awk '{ line[NR] = $0 } END { while (NR) print line[NR--] }' explained | cmp -s - path ||
-        echo "$name: other critical paths: $(tr '\n' ' ' <explained), page: $(tr '\n' ' ' <path)" >>wrong
-    verdict "$name: one reason"
-}
-
 cat >m.pipe <<'END'
 model m { input x[16]; a : linear(16) * 12; loss : mse }
 pipeline { stages 2  microbatches 6  schedule gpipe }
@@ -106,3 +60,17 @@ awk -f "$here/page.awk" page.html | awk '
         if (last != first || steps < 8) print "the critical path has " steps " steps and begins with " last
     }' >>wrong
 verdict "a measured page has causes and a critical path"
+
+# A trace with the very times of the plan has its causes.
+for settings in "-D link=10k -D microbatches=8" "-D latency=3ms" "-D link=30k -D latency=1ms -D schedule=1f1b"; do
+    # shellcheck disable=SC2086
+    set -- m.pipe $settings
+    "$pipec" check "$@" --dump=prove | awk -f "$here/trace.awk" >t.trace
+    "$pipec" inspect "$@" --measured t.trace -o page.html 2>wrong
+    awk -f "$here/page.awk" page.html | awk '
+        { key = $3; what = $5 " " $6 }
+        $1 == 0 { said[key] = what; next }
+        { n++; if (what != said[key]) print key ": planned " said[key] ", measured " what }
+        END { if (n < 24) print n + 0 " measured actions" }' >>wrong
+    verdict "measured as planned: one reason, $settings"
+done
