@@ -28,6 +28,11 @@ $B/tests/kernel/float: tests/kernel/float.c $(KERNELS) $B/runtime/random.o
 	@mkdir -p $(@D)
 	$(TEST_C) $(KERNEL_CFLAGS) $< $(KERNELS) $B/runtime/random.o $(LIBS)
 
+# A whole pipec, but for `prove`.
+$B/tests/agree/bend: tests/agree/bend.c $B/compiler/drive/main.o $B/libpipec.a
+	@mkdir -p $(@D)
+	$(TEST_C) $(PIPEC_FLAGS) -Wl,--wrap=prove $(filter %.c %.o %.a,$^) -lm
+
 $B/tests/%: tests/%.c $B/libpipec.a
 	@mkdir -p $(@D)
 	$(TEST_C) $(PIPEC_FLAGS) -Itests $< $B/libpipec.a -lm

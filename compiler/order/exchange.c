@@ -451,9 +451,7 @@ static bool take_order(Import *x)
     return true;
 }
 
-/* A path in the file is relative to the file; one from -D is relative to where
- * the user stands. */
-static const char *real_path(Program *p)
+const char *schedule_file(Program *p)
 {
     const char *path = p->set.schedule_path, *file = p->sources[0].name,
                *slash = strrchr(file, '/');
@@ -495,7 +493,7 @@ static bool is_end_of_line(char c)
 bool import_order(Program *p)
 {
     size_t length = 0;
-    char *text = read_all(real_path(p), &length);
+    char *text = read_all(schedule_file(p), &length);
     Import x = {.p = p,
                 .name = shown(p, p->set.schedule_path,
                               (int)strlen(p->set.schedule_path)),

@@ -58,5 +58,8 @@ bool wrong_at(Import *x, int rank, int number, const char *why);
 bool wrong_cell(Import *x, Cell cell, const char *why);  // after its text
 
 bool fits_pipeline(Import *x);  // exchange_size.c
+/* Where the file of `schedule from` lies. A path in the .pipe file is relative
+ * to it, one from -D to where the user stands. */
+const char *schedule_file(Program *p);
 
 #endif

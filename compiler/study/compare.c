@@ -73,6 +73,23 @@ static int take_numbers(Program *p, const char *option, const char *list,
                       "most 64: 4,8,16");
 }
 
+/* The file's own schedule keeps the options that the file gives it, and its
+ * rows say so. An order from a file has no other name; it is the first. */
+static int list_schedules(Comparison *c, const char *list)
+{
+    const Settings *set = &c->p->set;
+    bool all = !list || strcmp(list, "all") == 0,
+         first = all && set->schedule_path;
+    int count = schedule_list(c->p, list, c->schedules + first,
+                              MAX_VALUES - first);
+    for (int i = 0; i < count && !set->schedule_path; i++)
+        if (strcmp(c->schedules[i], set->schedule->name) == 0)
+            c->schedules[i] = schedule_words(c->p, -1, 0);
+    if (first)
+        c->schedules[0] = schedule_words(c->p, -1, 0);
+    return count ? count + first : 0;
+}
+
 static bool take_lists(Comparison *c, const CompareOptions *o)
 {
     const Settings *set = &c->p->set;
@@ -83,8 +100,7 @@ static bool take_lists(Comparison *c, const CompareOptions *o)
     c->microbatch_count = take_numbers(c->p, "--microbatches", o->microbatches,
                                        (int)set->microbatches.value,
                                        c->microbatches);
-    c->schedule_count = schedule_list(c->p, o->schedules, c->schedules,
-                                      MAX_VALUES);
+    c->schedule_count = list_schedules(c, o->schedules);
     double trials = (double)c->stage_count * c->virtual_count *
                     c->microbatch_count * c->schedule_count;
     if (trials > MAX_TRIALS)
@@ -97,32 +113,27 @@ static bool take_lists(Comparison *c, const CompareOptions *o)
 
 /* ---- planning ---- */
 
-/* A schedule that the file names keeps the options that the file gives it. */
-static Replan plan_trial(Comparison *c, const char *name, int stages,
+static Replan plan_trial(Comparison *c, const char *schedule, int stages,
                          int virtuals, int microbatches, double link)
 {
     Program *p = c->p;
-    const Settings *set = &p->set;
-    bool own = set->schedule_at.source >= 0 &&
-               strcmp(name, set->schedule->name) == 0;
     const char *settings[5];
     int count = 0;
     settings[count++] = text_format(p->arena, "stages=%d", stages);
     settings[count++] = text_format(p->arena, "virtual=%d", virtuals);
     settings[count++] = text_format(p->arena, "microbatches=%d", microbatches);
-    if (!own)
-        settings[count++] = text_format(p->arena, "schedule=%s", name);
+    settings[count++] = text_format(p->arena, "schedule=%s", schedule);
     if (link > 0)
         settings[count++] = text_format(p->arena, "link=%.17g", link);
     return replan(p, settings, count);
 }
 
-static void try_one(Comparison *c, const char *name, int stages, int virtuals,
-                    int microbatches)
+static void try_one(Comparison *c, const char *schedule, int stages,
+                    int virtuals, int microbatches)
 {
-    Replan plan = plan_trial(c, name, stages, virtuals, microbatches, 0);
+    Replan plan = plan_trial(c, schedule, stages, virtuals, microbatches, 0);
     Trial *t = &c->trials[c->count++];
-    *t = (Trial){.schedule = name,
+    *t = (Trial){.schedule = schedule,
                  .stages = stages,
                  .virtuals = virtuals,
                  .microbatches = microbatches,
@@ -178,6 +189,7 @@ static void mark_front(Comparison *c)
 
 typedef struct Rivals {  // the same P and M, without and with interleaving
     Comparison *c;
+    const char *plain, *interleaved;
     int stages, virtuals, microbatches;
     Program *one, *many;  // as the file's link has them
     Node *nodes;          // room for the times of either
@@ -192,8 +204,9 @@ static bool pays_on_graphs(const Rivals *r, double link)
 
 static bool pays_as_planned(const Rivals *r, double link)
 {
-    Replan one = plan_trial(r->c, "1f1b", r->stages, 1, r->microbatches, link),
-           many = plan_trial(r->c, "interleaved", r->stages, r->virtuals,
+    Replan one = plan_trial(r->c, r->plain, r->stages, 1, r->microbatches,
+                            link),
+           many = plan_trial(r->c, r->interleaved, r->stages, r->virtuals,
                              r->microbatches, link);
     bool pays = !one.refused_by && !many.refused_by &&
                 many.p->makespan < one.p->makespan;
@@ -254,14 +267,27 @@ static Crossover find_crossover(const Rivals *r)
     return found;
 }
 
+/* Of the list: by its name, or by that of the file's own with its options. */
+static const char *listed(const Comparison *c, const char *name)
+{
+    bool own = strcmp(c->p->set.schedule->name, name) == 0;
+    const char *words = own ? schedule_words(c->p, -1, 0) : name;
+    for (int i = 0; i < c->schedule_count; i++)
+        if (strcmp(c->schedules[i], words) == 0)
+            return words;
+    return NULL;
+}
+
 static void add_crossover(Comparison *c, int stages, int microbatches,
                           int virtuals)
 {
-    Replan one = plan_trial(c, "1f1b", stages, 1, microbatches, 0),
-           many = plan_trial(c, "interleaved", stages, virtuals, microbatches,
-                             0);
+    const char *plain = listed(c, "1f1b"),
+               *interleaved = listed(c, "interleaved");
+    Replan one = plan_trial(c, plain, stages, 1, microbatches, 0),
+           many = plan_trial(c, interleaved, stages, virtuals, microbatches, 0);
     if (!one.refused_by && !many.refused_by) {
-        Rivals r = {c, stages, virtuals, microbatches, one.p, many.p, NULL};
+        Rivals r = {c,     plain,  interleaved, stages, virtuals, microbatches,
+                    one.p, many.p, NULL};
         int a = one.p->first_node[stages], b = many.p->first_node[stages];
         r.nodes = arena_take(many.p->arena,
                              sizeof *r.nodes * (size_t)((a > b ? a : b) + 1));
@@ -275,20 +301,11 @@ static void add_crossover(Comparison *c, int stages, int microbatches,
     close_replan(&many);
 }
 
-static bool compares(const Comparison *c, const char *name)
-{
-    for (int i = 0; i < c->schedule_count; i++)
-        if (strcmp(c->schedules[i], name) == 0)
-            return true;
-    return false;
-}
-
 static void find_crossovers(Comparison *c)
 {
     c->crossovers = arena_take(c->p->arena,
                                sizeof *c->crossovers * (size_t)(c->count + 1));
-    if (!has_seconds(c->p) || !compares(c, "1f1b") ||
-        !compares(c, "interleaved"))
+    if (!has_seconds(c->p) || !listed(c, "1f1b") || !listed(c, "interleaved"))
         return;
     for (int p = 0; p < c->stage_count; p++)
         for (int m = 0; m < c->microbatch_count; m++)
@@ -401,7 +418,7 @@ static void print_refused(const Comparison *c, FILE *out)
 static void print_crossovers(const Comparison *c, FILE *out)
 {
     double link = c->p->set.link.value;
-    if (!compares(c, "1f1b") || !compares(c, "interleaved"))
+    if (!listed(c, "1f1b") || !listed(c, "interleaved"))
         return;
     if (!has_seconds(c->p)) {
         fprintf(out, "\nwhere interleaving stops paying depends on the link: "

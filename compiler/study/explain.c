@@ -446,19 +446,6 @@ static void try_settings(Explanation *e, const Gap *gap, Trials *t,
     close_replan(&plan);
 }
 
-/* The schedule with the options that the file gives it, but for one. */
-static const char *with_option(Program *p, int changed, int value)
-{
-    const Schedule *s = p->set.schedule;
-    const char *list = "";
-    for (int i = 0; i < 4 && s->option[i]; i++)
-        if (i == changed || p->set.option[i].at.source >= 0)
-            list = text_format(p->arena, "%s%s%s = %g", list, *list ? ", " : "",
-                               s->option[i],
-                               i == changed ? value : p->set.option[i].value);
-    return text_format(p->arena, "schedule=%s(%s)", s->name, list);
-}
-
 static void other_options(Explanation *e, const Gap *gap, Trials *t)
 {
     const Settings *set = &e->p->set;
@@ -469,7 +456,8 @@ static void other_options(Explanation *e, const Gap *gap, Trials *t)
             if (strcmp(set->schedule->option[i], "warmup") != 0 ||
                 (int)set->option[i].value == value)
                 continue;
-            const char *change = with_option(e->p, i, value);
+            const char *change = text_format(e->p->arena, "schedule=%s",
+                                             schedule_words(e->p, i, value));
             try_settings(e, gap, t, change, &change, 1);
         }
     }

@@ -287,11 +287,20 @@ static double clamp(double time, double most)
     return time < 0 ? 0 : time > most ? most : time;
 }
 
-/* A message is there when it was sent, or, if its receiver stood ready before
- * that, when the receiver had it. */
-static double arrival_of(const Node *send, const Node *receive)
+/* A message that is there is copied: no slower than this. */
+static const double COPY_BYTES = 1e9, COPY_BEGINS = 100e-6;  // per second; s
+
+/* When a message is there: when the receiver had it, if that stood ready before
+ * it was sent, or took longer than the copy; else it was there already. */
+static double arrival_of(const Program *p, const Message *message)
 {
-    return receive->start <= send->end ? receive->end : send->end;
+    const Node *send = &p->measured[message->send],
+               *receive = &p->measured[message->receive];
+    double copy = COPY_BEGINS +
+                  message_bytes(p, message->boundary) / COPY_BYTES;
+    bool waited = receive->start <= send->end ||
+                  receive->end - receive->start > copy;
+    return waited ? receive->end : send->end;
 }
 
 /* An entry that is not in the trace takes no time, behind the one before it. */
@@ -315,8 +324,8 @@ static void fill_times(Reader *r, const Length *chosen)
         own->end = clamp(s ? s->end - chosen->begin : before, chosen->makespan);
     }
     for (int i = 0; i < p->message_count; i++) {
-        Node *send = &p->measured[p->messages[i].send];
-        send->end = arrival_of(send, &p->measured[p->messages[i].receive]);
+        double arrival = arrival_of(p, &p->messages[i]);
+        p->measured[p->messages[i].send].end = arrival;
     }
 }
 
@@ -347,6 +356,19 @@ static void count_actions(Program *p, int *ran[COMPUTE_KINDS])
     }
 }
 
+/* Of the quickest message over each boundary: as much of it is on the wire as
+ * in the plan. */
+static void share_out_wires(const Program *p, Cost *cost)
+{
+    for (int c = 0; c < p->chunk_count; c++) {
+        double planned = p->cost.wire[c] + p->cost.delay[c];
+        if (planned <= 0)
+            continue;
+        cost->wire[c] = cost->delay[c] * p->cost.wire[c] / planned;
+        cost->delay[c] -= cost->wire[c];
+    }
+}
+
 /* Mean lengths per chunk, and the quickest message over each boundary. */
 static Cost measured_cost(Program *p)
 {
@@ -370,6 +392,7 @@ static Cost measured_cost(Program *p)
         if (*least == 0 || time < *least)
             *least = time;
     }
+    share_out_wires(p, &cost);
     return cost;
 }
 
@@ -525,8 +548,9 @@ static void print_times(Program *p, FILE *out)
     double messages = 0;
     int boundaries = 0;
     for (int c = 0; c < p->chunk_count; c++) {
-        messages += cost.delay[c];
-        boundaries += cost.delay[c] > 0;
+        double message = cost.wire[c] + cost.delay[c];
+        messages += message;
+        boundaries += message > 0;
     }
     fputs("\nto plan with these times, in place of the file's own cluster:\n"
           "cluster {",

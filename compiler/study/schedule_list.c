@@ -1,5 +1,7 @@
 /* schedule_list.c: the schedules that a person names with commas between, as
- * --schedule of compare, diff and inspect takes them. */
+ * --schedule of compare, diff and inspect takes them, and the file's own in
+ * words. */
+#include "order/exchange.h"
 #include "read/check.h"
 #include "escape.h"
 #include "whatif.h"
@@ -37,6 +39,20 @@ static int all_schedules(Program *p, const char **schedules, int most)
         if (!known_schedule(p, i)->searches)
             schedules[count++] = known_schedule(p, i)->name;
     return count;
+}
+
+const char *schedule_words(Program *p, int changed, double value)
+{
+    const Schedule *s = p->set.schedule;
+    const char *list = "";
+    if (p->set.schedule_path)
+        return text_format(p->arena, "from \"%s\"", schedule_file(p));
+    for (int i = 0; i < 4 && s->option[i]; i++)
+        if (i == changed || p->set.option[i].at.source >= 0)
+            list = text_format(
+                p->arena, "%s%s%s = %s", list, *list ? ", " : "", s->option[i],
+                number_text(p, i == changed ? value : p->set.option[i].value));
+    return *list ? text_format(p->arena, "%s(%s)", s->name, list) : s->name;
 }
 
 int schedule_list(Program *p, const char *list, const char **schedules,

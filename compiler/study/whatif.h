@@ -47,7 +47,7 @@ Summary summary_of(const Program *p);
 /* ---- the commands: each returns the exit status ---- */
 
 typedef struct Trial {     // one combination
-    const char *schedule;  // as typed, or its name
+    const char *schedule;  // as `-D schedule=` takes it
     int stages, virtuals, microbatches;
     Summary sum;
     const char *refused_by, *reason;  // NULL: planned
@@ -72,6 +72,9 @@ int diff_schedules(Program *p, const char *list, FILE *out, bool all);
  * `check` to have run. */
 int schedule_list(Program *p, const char *list, const char **schedules,
                   int most);
+/* The file's schedule as `-D schedule=` takes it, with the options that it has:
+ * "interleaved(group = 4)". Its option number `changed`, -1: none, is `value`. */
+const char *schedule_words(Program *p, int changed, double value);
 
 /* Needs `check` to have run. */
 int compare(Program *p, const CompareOptions *options, FILE *out);

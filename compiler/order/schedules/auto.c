@@ -9,12 +9,6 @@
  * seed and effort give the same order. */
 #include "order/search/search_plan.h"
 
-static double bubble(int stages, int microbatches, int virtuals)
-{
-    (void)stages, (void)microbatches, (void)virtuals;
-    return 0;
-}
-
 const Schedule schedule_auto = {
     .name = "auto",
     .summary = "the best order found for these costs; options memory = BYTES, "
@@ -24,7 +18,5 @@ const Schedule schedule_auto = {
     .most = {1000000000000000, 1, 1000000000, 1000},
     .any_placement = true,
     .searches = true,
-    .chapter_bubble = "none where all is hidden",
-    .bubble = bubble,
     .orders = search_plan,
 };
