@@ -80,7 +80,9 @@ ends() {
 }
 ends nan 'loss of micro-batch .* is nan' 1000 -D 'optimizer=adamw(lr = 1e6)' -D warmup=0
 model=reference_mlp.pipe
-ends infinite 'norm of the gradients of .* is infinite' 1e9 -D 'optimizer=sgd(lr = 10, momentum = 0.9)' -D warmup=0
+ends infinite 'loss of micro-batch .* is infinite' 1e9 -D 'optimizer=sgd(lr = 10, momentum = 0.9)' -D warmup=0
+awk '!/^#/ && ++n == 5 { $1 = "1e20" } { print }' reference_mlp.txt >large.txt
+ends norm 'norm of the gradients of .* is infinite' 1e9 -D data=large.txt -D 'optimizer=sgd(lr = 0)'
 
 # Rank 0 has forwards that wait for a backward of rank 1: it must stop before them.
 model=bits.pipe
