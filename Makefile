@@ -30,7 +30,7 @@ SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/order/schedules/*.c))
 COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)) \
            $B/grammar/pipe_parse.o $B/grammar/pipe_lex.o $B/grammar/schedules.o
 PASSES = $(filter-out $B/compiler/drive/main.o,$(COMPILER))
-HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o)
+HOST = $(addprefix $B/runtime/,job.o data.o save.o random.o local/shared.o local/memory.o)
 KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard runtime/cpu/*.c)))
 RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $(addprefix $B/runtime/local/,local.o norm.o emulate.o)
 LAUNCHER = $(addprefix $B/runtime/,launch.o progress.o trace.o)
@@ -128,7 +128,7 @@ $B/compiler/%.o: compiler/%.c $B/grammar/pipe_parse.h $B/grammar/pipe_lex.h $B/f
 	@mkdir -p $(@D)
 	$(COMPILE) $(PIPEC_FLAGS)
 
-VERSIONED = $(addprefix $B/compiler/drive/,main.o manual.o)
+VERSIONED = $(addprefix $B/compiler/,drive/main.o drive/manual.o program/job.o)
 $(VERSIONED): $B/version
 $(VERSIONED): PIPEC_FLAGS += -DPIPEC_VERSION='"$(VERSION)"'
 

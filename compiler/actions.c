@@ -70,6 +70,8 @@ Origin origin_in_lists(Program *p, int rank, int index)
 {
     const List *list = &p->lists[rank];
     ActionKind kind = list->at[index].kind;
+    if (list->at == p->order[rank].at)  // lists as they were written
+        return origin_of(p, rank, index);
     int entry = -1;
     for (int i = 0; i <= index; i++)
         entry += is_compute(list->at[i].kind);

@@ -5,7 +5,6 @@
  * own. */
 #include "compile.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,15 +83,22 @@ char *text_copy(Arena *arena, const char *from, size_t length)
     return copy;
 }
 
+char *text_format_list(Arena *arena, const char *format, va_list list)
+{
+    va_list again;
+    va_copy(again, list);
+    int length = vsnprintf(NULL, 0, format, list);
+    char *text = arena_take(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
 char *text_format(Arena *arena, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int length = vsnprintf(NULL, 0, format, list);
-    va_end(list);
-    char *text = arena_take(arena, (size_t)length + 1);
-    va_start(list, format);
-    vsnprintf(text, (size_t)length + 1, format, list);
+    char *text = text_format_list(arena, format, list);
     va_end(list);
     return text;
 }

@@ -9,6 +9,7 @@
 #ifndef COMPILE_H
 #define COMPILE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ void *arena_take(Arena *arena, size_t bytes);               // zeroed, 16-byte a
 void *array_grow(Arena *arena, void *items, int count, size_t size);
 char *text_copy(Arena *arena, const char *from, size_t length);
 char *text_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *text_format_list(Arena *arena, const char *format, va_list list);
 
 /* ---- error.c: what is wrong, where else to look, what to type ---- */
 
@@ -168,6 +170,8 @@ typedef struct Settings {
     Number steps, clip, warmup, cosine, seed;               // clip 0: none; cosine 1: none
     bool deferred;                                          // the norm is waited for a step later
     Span deferred_at;
+    bool skip_nonfinite;                                    // a step whose loss or norm is no number; else it ends the job
+    Span skip_at;
     bool has_cluster;
     const char *preset;                                     // cluster h100 { }: its name; else NULL
     Given flops, memory;                                    // of each rank, 1/s and bytes; none: unlimited
@@ -307,7 +311,7 @@ bool goes_through(const Program *p, int chunk, int micro);        // does the mi
 int chunk_of_layer(const Program *p, int layer);
 int placed_rank(Placement placement, int ranks, int chunk);
 int gradients_end(const Program *p, int layer);             // behind the layer's gradients
-size_t parameter_values(const Parameter *q);
+size_t parameter_values(const Parameter *q);                // 0 while a size is not known
 /* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
  * as can be. See there for ties. Returns the work: how many sizes and moves it has tried. */
 long balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
@@ -409,6 +413,7 @@ typedef enum {
 } Sums;
 
 bool prove(Program *p);
+bool prove_messages(Program *p);                            // of lists without collectives: sound, and matched
 void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen
 
@@ -487,16 +492,11 @@ typedef struct RankProgram RankProgram;                     // rank_program.h
 
 bool lower(Program *p);
 
-/* ---- emit: programs -> rankN.c, then binaries ---- */
+/* ---- emit: programs -> rankN.c, then binaries (program/job.h) ---- */
 
 bool emit(Program *p, const char *directory);               // writes the rank programs
 void emit_rank(Program *p, FILE *out, int rank);
 const char *source_suffix(const Program *p);                // of a rank program: "c" or "cu"
-bool build(Program *p, const char *directory);              // compiles and links them
-bool data_is_readable(Program *p);                          // the data is named, found and opens
-/* Starts the job in place of this process; returns only when that fails.
- * `options` go to every rank. */
-bool run(Program *p, const char *directory, char **options, int option_count);
 
 /* ---- the Program ---- */
 

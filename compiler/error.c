@@ -8,9 +8,8 @@
  *
  * Places are byte offsets until this moment; line, column and the underline are
  * found here. */
-#include "compile.h"
+#include "escape.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,31 +39,12 @@ const char *file_name(const Program *p)
     return slash ? slash + 1 : p->sources[0].name;
 }
 
-/* Bytes of the character at `text` if it is UTF-8 that a terminal shows as one
- * column or so; 0: it is a control byte or broken. */
-static int shown_bytes(const char *text, int left)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    int length = c[0] < 0x80   ? 1
-                 : c[0] < 0xc2 ? 0
-                 : c[0] < 0xe0 ? 2
-                 : c[0] < 0xf0 ? 3
-                 : c[0] < 0xf5 ? 4
-                               : 0;
-    if (length > left || c[0] < 32 || c[0] == 127)
-        return 0;
-    for (int i = 1; i < length; i++)
-        if (c[i] >> 6 != 2)
-            return 0;
-    return length == 2 && c[0] == 0xc2 && c[1] < 0xa0 ? 0 : length;
-}
-
 /* Prints [from, to), or `mark` once per column; control bytes and broken text
  * must not reach a terminal. */
 static void show(FILE *out, const char *text, int from, int to, char mark)
 {
     while (from < to) {
-        int bytes = shown_bytes(text + from, to - from);
+        int bytes = seen_bytes(text + from, to - from);
         if (mark)
             fputc(mark, out);
         else if (bytes)
@@ -109,19 +89,26 @@ static void show_line(Program *p, Span at)
     fputc('\n', p->diagnostics);
 }
 
+/* What a message quotes cannot begin another line. */
+static void print_shown(Program *p, const char *format, va_list list)
+{
+    const char *text = text_format_list(p->arena, format, list);
+    fprintf(p->diagnostics, "%s\n", shown_text(p->arena, text));
+}
+
 static void message(Program *p, Span at, const char *kind, const char *format,
                     va_list list)
 {
     const Source *source = at.source < 0 ? NULL : &p->sources[at.source];
+    const char *file = shown_text(p->arena, p->sources[0].name);
     if (!source)
-        fprintf(p->diagnostics, "%s: %s: ", p->sources[0].name, kind);
+        fprintf(p->diagnostics, "%s: %s: ", file, kind);
     else if (at.source == 0)
-        fprintf(p->diagnostics, "%s:%d:%d: %s: ", source->name, line_of(p, at),
+        fprintf(p->diagnostics, "%s:%d:%d: %s: ", file, line_of(p, at),
                 at.begin - line_start(source, at.begin) + 1, kind);
     else
         fprintf(p->diagnostics, "command line: %s: ", kind);
-    vfprintf(p->diagnostics, format, list);
-    fputc('\n', p->diagnostics);
+    print_shown(p, format, list);
     if (source)
         show_line(p, at);
 }
@@ -132,7 +119,7 @@ void error_at(Program *p, Span at, const char *format, ...)
         if (p->errors == MAX_ERRORS + 1)
             fprintf(p->diagnostics,
                     "%s: error: more than %d errors; the rest is not shown\n",
-                    p->sources[0].name, MAX_ERRORS);
+                    shown_text(p->arena, p->sources[0].name), MAX_ERRORS);
         return;
     }
     va_list list;
@@ -158,8 +145,7 @@ void error_plain(Program *p, const char *format, ...)
     va_list list;
     va_start(list, format);
     fputs("pipec: error: ", p->diagnostics);
-    vfprintf(p->diagnostics, format, list);
-    fputc('\n', p->diagnostics);
+    print_shown(p, format, list);
     va_end(list);
 }
 
@@ -180,8 +166,7 @@ void help(Program *p, const char *format, ...)
     va_list list;
     va_start(list, format);
     fputs("  help: ", p->diagnostics);
-    vfprintf(p->diagnostics, format, list);
-    fputc('\n', p->diagnostics);
+    print_shown(p, format, list);
     va_end(list);
 }
 

@@ -12,10 +12,12 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,7 @@ enum {
 
 typedef struct File {
     const char *path;
+    int fd;                // open as long as the data is read
     const uint8_t *bytes;  // NULL if empty
     size_t size;
     size_t first, count;  // tokens before it, tokens in it
@@ -46,12 +49,13 @@ static struct {
 
 static void map_file(File *file)
 {
-    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    /* A pipe would wait for its writer here. */
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat state;
     if (fd < 0 || fstat(fd, &state) != 0)
         pp_fail("cannot open the data %s: %s", file->path, strerror(errno));
     if (!S_ISREG(state.st_mode))
-        pp_fail("the data %s is not a file", file->path);
+        pp_fail("the data %s is not a regular file", file->path);
     file->size = (size_t)state.st_size;
     if (file->size > 0) {
         void *bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -59,7 +63,52 @@ static void map_file(File *file)
             pp_fail("cannot read the data %s: %s", file->path, strerror(errno));
         file->bytes = bytes;
     }
-    close(fd);
+    file->fd = fd;
+}
+
+/* Beyond the end of a file that became shorter its last page reads as zeros, and
+ * every page behind it is a signal. */
+static void check_length(const File *file)
+{
+    struct stat state;
+    if (fstat(file->fd, &state) != 0 || (size_t)state.st_size < file->size)
+        pp_fail("the data %s became shorter while it was read: %zu bytes, "
+                "now %lld",
+                file->path, file->size, (long long)state.st_size);
+}
+
+/* The signal comes from the load that meets the missing page, so it may say what
+ * it knows. Any other is left to kill as it would. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    const uint8_t *at = info->si_addr;
+    (void)context;
+    for (int i = 0; i < data.file_count; i++) {
+        const File *file = &data.files[i];
+        if (file->bytes && at >= file->bytes && at < file->bytes + file->size) {
+            check_length(file);
+            pp_fail("cannot read the data %s: its disk failed", file->path);
+        }
+    }
+    signal(number, SIG_DFL);
+}
+
+static void watch_files(void)
+{
+    struct sigaction action = {.sa_sigaction = on_bus_error,
+                               .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* All files stay open. */
+static void allow_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+        limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 static void find_files(const char *pattern)
@@ -79,6 +128,8 @@ static void find_files(const char *pattern)
     data.files = calloc(found.gl_pathc, sizeof *data.files);
     if (!data.files)
         pp_fail("out of memory");
+    watch_files();
+    allow_files();
     for (int i = 0; i < data.file_count; i++) {
         data.files[i].path =
             found.gl_pathv[i];  // `found` is kept for its names
@@ -172,16 +223,31 @@ static int is_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The word at `at`, as a number; the file ends without a zero, so the word is
- * copied. */
+/* A word as it can be shown: what is no letter as \\ooo. */
+static void show_word(char *text, size_t room, const uint8_t *word,
+                      size_t length)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < length && used + 5 < room; i++)
+        used += (size_t)snprintf(
+            text + used, room - used,
+            word[i] > 32 && word[i] < 127 ? "%c" : "\\%03o", word[i]);
+}
+
+/* In decimal. The file ends without a zero, so the word is copied. */
 static float parse_value(const File *file, size_t at, size_t length, int line)
 {
-    char word[64], *end;
-    int kept = length < sizeof word ? (int)length : (int)sizeof word - 1;
-    snprintf(word, sizeof word, "%.*s", kept, (const char *)file->bytes + at);
-    float value = strtof(word, &end);
-    if (*end || length >= sizeof word || !isfinite(value))
-        pp_fail("%s:%d: '%s' is not a number", file->path, line, word);
+    char word[64] = "", shown[80] = "", *end = word;
+    float value = NAN;
+    if (length < sizeof word) {
+        memcpy(word, file->bytes + at, length);
+        if (strspn(word, "0123456789+-.eE") == length)
+            value = strtof(word, &end);
+    }
+    if (!isfinite(value) || end != word + length) {
+        show_word(shown, sizeof shown, file->bytes + at, length);
+        pp_fail("%s:%d: '%s' is not a number", file->path, line, shown);
+    }
     return value;
 }
 
@@ -249,12 +315,17 @@ static uint64_t sample_hash(int micro, int row)
 
 static void copy_tokens(int32_t *to, size_t start, size_t count)
 {
-    const File *file = data.files;
+    const File *file = data.files, *read = NULL;
     for (size_t i = start; i < start + count; i++) {
         while (i >= file->first + file->count)
             file++;
+        if (read && read != file)
+            check_length(read);
+        read = file;
         *to++ = (int32_t)checked_token(file, i - file->first);
     }
+    if (read)
+        check_length(read);
 }
 
 static void load_tokens(int32_t *to, int micro, size_t later)

@@ -7,6 +7,7 @@
  * its steps itself. */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ _Noreturn void pp_fail(const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
 
+    pp_drop_draft();
     Control *control = pp_job.control;
     if (!control || pp_job.alone) {
         fprintf(stderr, "%s: error: %s\n", pp_job.plan.name, message);
@@ -153,6 +155,8 @@ static void describe(void)
                                  plan->data.seq;
     pp_job.self->numbers = plan->data.format == PP_NUMBERS;
     pp_job.self->micro = -1;
+    snprintf(pp_job.self->job, sizeof pp_job.self->job, "%s",
+             plan->hash ? plan->hash : "");
     if (plan->rank != 0)
         return;
     snprintf(control->name, sizeof control->name, "%s", plan->name);
@@ -164,6 +168,8 @@ static void describe(void)
 float *pp_start(const PpJob *job, int argc, char **argv)
 {
     pp_job.plan = *job;
+    signal(SIGXFSZ,
+           SIG_IGN);  // a file that grows too large is an error of its writing
     pp_attach();
     parse_options(argc, argv);
     describe();
@@ -188,7 +194,7 @@ static void print_step(int step, const StepRecord *record)
         printf("  loss %.4f", record->loss / record->losses);
     if (!isnan(record->norm))
         printf("  norm %.3f", (double)record->norm);
-    printf("\n");
+    printf("%s\n", record->skipped ? "  left out" : "");
     fflush(stdout);
 }
 
@@ -328,8 +334,13 @@ void pp_note_event(EventKind kind, const char *name, int micro, int peer,
 
 void pp_add_losses(const float *losses, int microbatches)
 {
-    for (int i = 0; i < microbatches; i++)
+    for (int i = 0; i < microbatches; i++) {
+        if (!isfinite(losses[i]) && !pp_job.plan.skip)
+            pp_fail("the loss of micro-batch %d of step %d is %s; `on "
+                    "nonfinite skip` leaves such steps out",
+                    i, pp_job.step, isnan(losses[i]) ? "nan" : "infinite");
         pp_job.record.loss += (double)losses[i];
+    }
     pp_job.record.losses += microbatches;
 }
 

@@ -73,5 +73,6 @@ void pp_read_numbers(float *values, int micro);
 void pp_read_number_targets(float *values, int micro);
 void pp_open_save(void);
 void pp_write_save(void);
+void pp_drop_draft(void);           // before this process leaves for good
 
 #endif

@@ -45,6 +45,7 @@ typedef struct Launch {
     int option_count;
     int quiet;
     const char *losses, *trace;  // files, or NULL
+    const char *job;             // hash that all programs must have; NULL: one
     int fd;
     Control *control;
     Rank *rank;  // [ranks]
@@ -75,7 +76,8 @@ static void print_usage(FILE *out)
     fputs("usage: pprun [options] N PREFIX      starts PREFIX0 .. PREFIX<N-1>\n"
           "  --losses FILE one line `step loss norm` for each step, exact\n"
           "  --trace FILE  begin and end of every action: .json or "
-          ".trace\n" RANK_OPTIONS,
+          ".trace\n"
+          "  --job HASH    start the programs of this job alone\n" RANK_OPTIONS,
           out);
 }
 
@@ -154,6 +156,15 @@ static int is_whole_number(const char *text)
     return 1;
 }
 
+/* Where the value of an option of pprun itself goes. */
+static const char **own_option(Launch *launch, const char *option)
+{
+    return !strcmp(option, "--losses")  ? &launch->losses
+           : !strcmp(option, "--trace") ? &launch->trace
+           : !strcmp(option, "--job")   ? &launch->job
+                                        : NULL;
+}
+
 /* N and PREFIX are the last two words, so options of the ranks need not be
  * known here. */
 static void parse_arguments(Launch *launch, int argc, char **argv)
@@ -174,14 +185,11 @@ static void parse_arguments(Launch *launch, int argc, char **argv)
         die(2, "the number of ranks is %s, it must be 1 to 4096",
             argv[argc - 2]);
     for (int i = 1; i < argc - 2; i++) {
-        if (!strcmp(argv[i], "--losses") && i + 1 < argc - 2)
-            launch->losses = argv[++i];
-        else if (!strcmp(argv[i], "--losses"))
-            die(2, "--losses needs the name of a file");
-        else if (!strcmp(argv[i], "--trace") && i + 1 < argc - 2)
-            launch->trace = argv[++i];
-        else if (!strcmp(argv[i], "--trace"))
-            die(2, "--trace needs the name of a file");
+        const char **own = own_option(launch, argv[i]);
+        if (own && i + 1 == argc - 2)
+            die(2, "a value is missing after %s", argv[i]);
+        else if (own)
+            *own = argv[++i];
         else
             launch->options[launch->option_count++] = argv[i];
         if (!strcmp(argv[i], "--quiet"))
@@ -226,6 +234,8 @@ static void make_control(Launch *launch)
     launch->control->magic = CONTROL_MAGIC;
     launch->control->ranks = launch->ranks;
     launch->control->trace = launch->trace != NULL;
+    snprintf(launch->control->job, sizeof launch->control->job, "%s",
+             launch->job ? launch->job : "");
     atomic_store(&launch->control->gate, gate_of(0, UINT32_MAX));
 }
 
@@ -582,12 +592,14 @@ static int supervise(Launch *launch)
     progress_read(&launch->progress, launch->control);
     progress_end(&launch->progress, launch->control);
     trace_write(&launch->progress, launch->control, launch->fd);
-    return 0;
+    int failed = report_close(&launch->progress.losses);
+    return report_close(&launch->progress.trace) | failed;
 }
 
 int main(int argc, char **argv)
 {
     static Launch launch;
+    signal(SIGXFSZ, SIG_IGN);
     parse_arguments(&launch, argc, argv);
     check_programs(&launch);
     make_control(&launch);

@@ -56,6 +56,8 @@ typedef struct PpJob {
     const PpQueue *queues;
     int queue_count;
     size_t message, reduce;
+    int skip;                   // 1: a step whose loss or norm is no number is left out; 0: it ends the job
+    const char *hash;           // of all that the programs of the job are made from; NULL: made by hand
 } PpJob;
 
 float *pp_start(const PpJob *job, int argc, char **argv);   // the arena, zeroed, 64-byte aligned
@@ -135,6 +137,7 @@ void pp_reduce(const PpTie *tie, float *const grads[]);
 
 void pp_square(int parameter, const float *grad, size_t count);     // notes the sum of squares, in double
 float pp_clip(float limit);     // global norm over all parameters of all ranks; the factor min(1, limit / norm)
+                                // NaN: the step is left out
 /* The same without waiting, on the CPU alone: pp_defer gives the scale 1, and
  * pp_settle, in the next step before its first gradient or after the last step,
  * says whether the norm allowed that. 1: the update has to be undone and made
@@ -177,6 +180,7 @@ void pp_save(const char *name, const float *w, size_t rows, size_t columns);
 /* Learning rate of the current step: linear over `warmup` steps, then, if floor
  * < 1, a cosine from rate to floor * rate at the last step. */
 float pp_rate(float rate, int warmup, float floor);
+/* scale NaN: nothing is updated */
 typedef struct PpSgd { float rate, momentum, scale; } PpSgd;
 typedef struct PpAdamw { float rate, beta1, beta2, epsilon, scale; int step; } PpAdamw;      // step: 1-based
 /* velocity NULL: no momentum. The gradient is multiplied by scale; decay is decoupled (adamw) or added to

@@ -20,15 +20,38 @@ enum {
     REDRAW = 100
 };  // lines in a pipe; ms between two on a terminal
 
-static FILE *open_output(const char *path)
+static Report open_report(const char *path)
 {
-    FILE *file = path ? fopen(path, "we") : NULL;
-    if (path && !file) {
+    Report report = {path, path ? fopen(path, "we") : NULL, 0};
+    if (path && !report.file) {
         fprintf(stderr, "pprun: error: cannot write %s: %s\n", path,
                 strerror(errno));
         exit(1);
     }
-    return file;
+    return report;
+}
+
+void report_flush(Report *report)
+{
+    errno = 0;
+    int failed = report->file &&
+                 (fflush(report->file) != 0 || ferror(report->file));
+    if (failed && !report->error)
+        report->error = errno ? errno : EIO;
+}
+
+int report_close(Report *report)
+{
+    if (!report->file)
+        return 0;
+    report_flush(report);
+    if (fclose(report->file) != 0 && !report->error)
+        report->error = errno;
+    report->file = NULL;
+    if (report->error)
+        fprintf(stderr, "pprun: error: %s is not complete: %s\n", report->path,
+                strerror(report->error));
+    return report->error != 0;
 }
 
 static int ends_in(const char *path, const char *ending)
@@ -47,8 +70,8 @@ void progress_start(Progress *progress, int quiet, const char *losses,
 {
     progress->quiet = quiet;
     progress->terminal = isatty(STDOUT_FILENO);
-    progress->losses = open_output(losses);
-    progress->trace = open_output(trace);
+    progress->losses = open_report(losses);
+    progress->trace = open_report(trace);
     progress->trace_json = trace && ends_in(trace, ".json");
 }
 
@@ -162,13 +185,14 @@ static int64_t model_span(const Control *control, int step)
 static void add_step(Progress *progress, const Control *control, int step)
 {
     double loss = 0, busy = 0;
-    int losses = 0, unknown = 0;
+    int losses = 0, unknown = 0, skipped = 0;
     int64_t begin = INT64_MAX, end = 0;
     progress->norm = NAN;
     for (int i = 0; i < control->ranks; i++) {
         const StepRecord *record = &control->records[i].steps[step % STEP_RING];
         loss += record->loss;
         losses += record->losses;
+        skipped |= record->skipped;
         busy += (double)record->busy;
         unknown |= record->busy == BUSY_UNKNOWN;
         if (!isnan(record->norm))
@@ -178,6 +202,8 @@ static void add_step(Progress *progress, const Control *control, int step)
         if (record->end > end)
             end = record->end;
     }
+    if (skipped && progress->skipped++ == 0)
+        progress->first_skipped = step;
     progress->has_loss = losses > 0;
     progress->loss = losses ? (double)(float)(loss / losses) : NAN;
     progress->last = end;
@@ -191,8 +217,8 @@ static void add_step(Progress *progress, const Control *control, int step)
         progress->bubble += unknown ? NAN
                                     : 1 - busy / ((double)control->ranks *
                                                   (double)(end - begin));
-    if (progress->losses)
-        fprintf(progress->losses, "%d %.9g %.9g\n", step, progress->loss,
+    if (progress->losses.file)
+        fprintf(progress->losses.file, "%d %.9g %.9g\n", step, progress->loss,
                 progress->norm);
 }
 
@@ -219,8 +245,7 @@ void progress_read(Progress *progress, Control *control)
     }
     if (progress->steps == before)
         return;
-    if (progress->losses)
-        fflush(progress->losses);
+    report_flush(&progress->losses);
 }
 
 void progress_end(Progress *progress, const Control *control)
@@ -228,10 +253,11 @@ void progress_end(Progress *progress, const Control *control)
     cpu_set_t cores;
     int64_t ns = progress->last - progress->first;
     progress_break(progress);
-    if (progress->losses && fclose(progress->losses) != 0)
+    if (progress->skipped > 0)
         fprintf(stderr,
-                "pprun: error: the file of --losses is not complete: %s\n",
-                strerror(errno));
+                "pprun: note: %d of %d steps were left out, the first of them "
+                "step %d: their loss or norm is no number\n",
+                progress->skipped, progress->steps, progress->first_skipped);
     if (progress->quiet)
         return;
     if (progress->stop > 0 && progress->steps < control->steps)

@@ -5,14 +5,17 @@
  *     DIR/gpt-rank1-of-2.safetensors
  *     DIR/model.safetensors.index.json   which file holds which parameter
  *
- * A file gets its name only when it is complete and on the disk (write, fsync,
- * rename); the index comes after all of them. Rank 0 knows only its own
+ * A file gets its name only when those of all ranks are complete and on the disk
+ * (write, fsync, meet, rename); the index comes after all of them. So a rank that
+ * fails, or a parameter that is no number, leaves an earlier save as it was. Rank 0 knows only its own
  * parameters, so it reads the names from the headers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,15 +38,21 @@ typedef struct Output {  // a file on its way
 static struct {
     Saved *list;  // [parameters of the model]
     int count;
+    const char *draft;  // that has no name yet, or NULL
 } saved;
 
 /* ---- files that appear whole or not at all ---- */
 
+void pp_drop_draft(void)
+{
+    if (saved.draft)
+        unlink(saved.draft);
+    saved.draft = NULL;
+}
+
 static _Noreturn void give_up(Output *out)
 {
     int error = errno;
-    if (out->stream)
-        unlink(out->draft);
     pp_fail("cannot write %s: %s", out->path, strerror(error));
 }
 
@@ -53,6 +62,7 @@ static void open_output(Output *out)
     out->stream = fopen(out->draft, "we");
     if (!out->stream)
         give_up(out);
+    saved.draft = out->draft;
 }
 
 static void write_bytes(Output *out, const void *bytes, size_t count)
@@ -72,8 +82,15 @@ static void sync_folder(Output *out)
 static void close_output(Output *out)
 {
     if (fflush(out->stream) != 0 || fsync(fileno(out->stream)) != 0 ||
-        fclose(out->stream) != 0 || rename(out->draft, out->path) != 0)
+        fclose(out->stream) != 0)
         give_up(out);
+}
+
+static void name_output(Output *out)
+{
+    if (rename(out->draft, out->path) != 0)
+        give_up(out);
+    saved.draft = NULL;
     sync_folder(out);
 }
 
@@ -127,26 +144,33 @@ static char *make_header(size_t *length)
     return text;
 }
 
-static void write_shard(void)
+static const float *checked_values(const Saved *entry)
 {
-    static Output out;
+    const float *values = pp_read_back(entry->values, value_count(entry));
+    for (size_t i = 0; i < value_count(entry); i++)
+        if (!isfinite(values[i]))
+            pp_fail("%s is no number after step %d: nothing is saved",
+                    entry->name, pp_job.step);
+    return values;
+}
+
+static void write_shard(Output *out)
+{
     char name[PATH / 2];
     size_t length;
     uint8_t prefix[8];
     char *header = make_header(&length);
     shard_name(name, sizeof name, pp_job.plan.rank);
-    in_folder(out.path, name);
-    open_output(&out);
+    in_folder(out->path, name);
+    open_output(out);
     for (int i = 0; i < 8; i++)
         prefix[i] = (uint8_t)((uint64_t)length >> 8 * i);
-    write_bytes(&out, prefix, sizeof prefix);
-    write_bytes(&out, header, length);
+    write_bytes(out, prefix, sizeof prefix);
+    write_bytes(out, header, length);
     for (int i = 0; i < saved.count; i++)
-        write_bytes(
-            &out,
-            pp_read_back(saved.list[i].values, value_count(&saved.list[i])),
-            value_count(&saved.list[i]) * sizeof(float));
-    close_output(&out);
+        write_bytes(out, checked_values(&saved.list[i]),
+                    value_count(&saved.list[i]) * sizeof(float));
+    close_output(out);
     free(header);
 }
 
@@ -162,6 +186,9 @@ static char *read_header(const char *path)
         pp_fail("cannot read %s again: %s", path, strerror(errno));
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)prefix[i] << 8 * i;
+    struct stat state;
+    if (fstat(fileno(in), &state) != 0 || length > (uint64_t)state.st_size - 8)
+        pp_fail("%s is no longer what was saved: its header is cut off", path);
     char *text = calloc(length + 1, 1);
     if (!text || fread(text, 1, length, in) != length)
         pp_fail("cannot read %s again: %s", path, strerror(errno));
@@ -178,10 +205,10 @@ static size_t index_shard(FILE *map, const char *file, char *header, int first)
     for (char *at = strstr(header, "},\""); at; at = strstr(at, "},\"")) {
         char *name = at + 3, *end = strchr(name, '"');
         size_t begin = 0, stop = 0;
-        at = strstr(end, "\"data_offsets\":[");
-        if (!at)
-            break;
-        sscanf(at, "\"data_offsets\":[%zu,%zu", &begin, &stop);
+        at = end ? strstr(end, "\"data_offsets\":[") : NULL;
+        if (!at || sscanf(at, "\"data_offsets\":[%zu,%zu", &begin, &stop) != 2)
+            pp_fail("%s is no longer what was saved: its header is damaged",
+                    file);
         fprintf(map, "%s\n    \"%.*s\": \"%s\"", first ? "" : ",",
                 (int)(end - name), name, file);
         first = 0;
@@ -217,6 +244,7 @@ static void write_index(void)
     write_bytes(&out, map, length);
     write_bytes(&out, "\n  }\n}\n", 7);
     close_output(&out);
+    name_output(&out);
     free(map);
     free(head);
 }
@@ -238,6 +266,20 @@ static void make_folders(const char *path)
                 strerror(errno));
 }
 
+/* Until this process ends. Two jobs that save in one folder would mix their
+ * shards. */
+static void lock_folder(void)
+{
+    static char path[PATH];
+    in_folder(path, ".lock");
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return;
+    if (lock >= 0 && errno == EWOULDBLOCK)
+        pp_fail("cannot save in %s: another job saves there", pp_job.save);
+    pp_fail("cannot save in %s: %s: %s", pp_job.save, path, strerror(errno));
+}
+
 /* A folder that cannot be written is better found now than after the last
  * step. */
 void pp_open_save(void)
@@ -250,6 +292,8 @@ void pp_open_save(void)
         pp_fail("cannot save in %s: it is not a folder", pp_job.save);
     if (access(pp_job.save, W_OK | X_OK) != 0)
         pp_fail("cannot save in %s: %s", pp_job.save, strerror(errno));
+    if (pp_job.plan.rank == 0)
+        lock_folder();
     saved.list = calloc((size_t)pp_job.plan.parameters + 1, sizeof *saved.list);
     if (!saved.list)
         pp_fail("out of memory");
@@ -268,7 +312,10 @@ void pp_save(const char *name, const float *w, size_t rows, size_t columns)
 /* The step of the file is the last one that all ranks have done. */
 void pp_write_save(void)
 {
-    write_shard();
+    static Output shard;
+    write_shard(&shard);
+    pp_meet_all("save");
+    name_output(&shard);
     pp_meet_all("save");
     if (pp_job.plan.rank == 0)
         write_index();

@@ -205,7 +205,7 @@ static void write_trace(Trace *t, int json)
 void trace_write(Progress *progress, const Control *control, int fd)
 {
     size_t ranks = (size_t)control->ranks;
-    Trace t = {.out = progress->trace, .control = control, .first = 1};
+    Trace t = {.out = progress->trace.file, .control = control, .first = 1};
     if (!t.out || progress->steps == 0)
         return;
     t.last = progress->steps;
@@ -214,12 +214,8 @@ void trace_write(Progress *progress, const Control *control, int fd)
     if (!t.events || !t.cursor || !map_events(&t, fd)) {
         fputs("pprun: error: no events for --trace: these programs keep none\n",
               stderr);
+        progress->trace.error = ENODATA;
         return;
     }
     write_trace(&t, progress->trace_json);
-    int failed = ferror(t.out);
-    if (fclose(t.out) != 0 || failed)
-        fprintf(stderr,
-                "pprun: error: the file of --trace is not complete: %s\n",
-                strerror(errno));
 }

@@ -2,7 +2,7 @@
 #ifndef PLAN_H
 #define PLAN_H
 
-#include "compile.h"
+#include "program/passes.h"
 
 #include <string.h>
 
@@ -50,8 +50,13 @@ static __attribute__((unused)) bool plan_chain(Program **out, int stages,
              stages * virtuals > 1 ? stages * virtuals - 1 : 1, stages,
              virtuals, microbatches, schedule_text);
     Program *p = *out = open_plan(text);
-    return parse(p) && check(p) && graph(p) && partition(p) && schedule(p) &&
-           communicate(p);
+    for (int i = 0; i < PLAN_PASSES; i++) {
+        if (!passes[i].run(p))
+            return false;
+        if (passes[i].run == communicate)
+            return true;
+    }
+    return false;
 }
 
 /* Does the schedule's own definition allow this shape. */

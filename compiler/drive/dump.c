@@ -1,6 +1,7 @@
 /* dump.c: `--dump=PASS`, what a pass has written, as text that a test can
  * compare. */
 #include "dump.h"
+#include "escape.h"
 #include "plan/nodes.h"
 #include "program/rank_program.h"
 
@@ -16,24 +17,24 @@ static const char *const tree_names[] = {
     "by",     "if",       "compare",
 };
 
-static void dump_tree(FILE *out, const Tree *tree, int depth)
+static void dump_tree(Arena *arena, FILE *out, const Tree *tree, int depth)
 {
     fprintf(out, "%*s%s", 2 * depth, "", tree_names[tree->kind]);
     if (tree->text)
-        fprintf(out, " %s", tree->text);
+        fprintf(out, " %s", shown_text(arena, tree->text));
     if (tree->kind == TREE_NUMBER)
         fprintf(out, " %g%s", tree->number, tree->unit ? " s" : "");
     fprintf(out, "  @%d..%d\n", tree->at.begin, tree->at.end);
     for (const Tree *child = tree->child; child; child = child->next)
-        dump_tree(out, child, depth + 1);
+        dump_tree(arena, out, child, depth + 1);
 }
 
 static void dump_parse(Program *p, FILE *out)
 {
-    dump_tree(out, p->file, 0);
+    dump_tree(p->arena, out, p->file, 0);
     for (int i = 0; i + 1 < p->source_count; i++)
         if (p->defines[i])
-            dump_tree(out, p->defines[i], 0);
+            dump_tree(p->arena, out, p->defines[i], 0);
 }
 
 /* ---- check ---- */

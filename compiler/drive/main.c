@@ -2,11 +2,13 @@
  * passes of program/passes.c as far as a command needs them, then the command. */
 #include "options.h"
 #include "dump.h"
+#include "program/job.h"
+#include "escape.h"
 #include "program/passes.h"
 #include "show/picture.h"
 #include "study/measured.h"
 
-#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -162,7 +164,8 @@ static int study(Program *p, const Options *o)
 
 static int finish(Program *p, const Options *o)
 {
-    const char *folder = o->output ? o->output : default_folder(p, o->file);
+    const char *base = default_folder(p, o->file);
+    Job job;
     switch (o->command) {
     case COMMAND_INSPECT: return finish_inspect(p, o);
     case COMMAND_EXPLAIN: {
@@ -170,14 +173,15 @@ static int finish(Program *p, const Options *o)
         return status ? status : end_output();
     }
     case COMMAND_BUILD:
-        if (!emit(p, folder) || !build(p, folder))
+        if (!make_job(p, &job, o->output, base))
             return 1;
-        printf("%d programs in %s\n", p->ranks, folder);
-        return 0;
+        printf("%d programs in %s\n", p->ranks,
+               shown_text(p->arena, job.folder));
+        return end_output();
     case COMMAND_RUN:
-        return (!p->emulate && !data_is_readable(p)) || !emit(p, folder) ||
-               !build(p, folder) ||
-               !run(p, folder, o->runtime, o->runtime_count);
+        return (!p->emulate && !data_is_readable(p)) ||
+               !make_job(p, &job, o->output, base) ||
+               !run(p, &job, o->runtime, o->runtime_count);
     default: return 0;
     }
 }
@@ -233,6 +237,7 @@ int main(int argc, char **argv)
 {
     Program p = {.arena = arena_open(), .diagnostics = stderr};
     Options o = {.command = COMMAND_NONE};
+    signal(SIGXFSZ, SIG_IGN);  // to be told, as of a full disk
     int status = read_command_line(&p, &o, argc, argv);
     if (status < 0 && o.version)
         status = (puts("pipec " PIPEC_VERSION), end_output());

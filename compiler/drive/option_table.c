@@ -38,8 +38,8 @@ const CommandRow command_rows[COMMAND_COUNT] = {
         "changed cells marked."},
     [COMMAND_BUILD] = {"build", {"FILE"}, {"a .pipe file"}, false,
         "write and compile one program per rank",
-        "Writes FOLDER/rank0.c, rank1.c, ... and compiles those that are out of date; for cuda rank0.cu, ..., and "
-        "the files mpirun.app and srun.conf for `mpirun --app` and `srun --multi-prog`."},
+        "Writes FOLDER/rank0.c, rank1.c, ... and compiles them, unless they were made from just the same; for "
+        "cuda rank0.cu, ..., and the files mpirun.app and srun.conf for `mpirun --app` and `srun --multi-prog`."},
     [COMMAND_RUN] = {"run", {"FILE"}, {"a .pipe file"}, false,
         "build, then train on this machine",
         "Builds, then starts one process per rank on this machine and shows the progress. Ctrl-C ends the job after "
@@ -110,14 +110,16 @@ const OptionRow option_rows[] = {
     {"all", 0, NULL, DIFF, AS_FLAG(all), NULL, {{0}}, NULL,
         "Every change, and the whole timelines."},
     {NULL, 'o', "FOLDER", BUILD | RUN, IN(output), .summary =
-        "Where the programs go. Without it they go to out/NAME, in the folder that you are in, where NAME is that of "
-        "the file without its ending."},
+        "Where the programs go. Nobody else can use the folder until the job has ended, and of what lies there only "
+        "what pipec wrote itself is replaced. Without it they go to out/NAME/HASH, in the folder that you are in, "
+        "where NAME is that of the file without its ending, and HASH stands for all that they are made from; "
+        "out/NAME/last is a link to the last one made."},
     {"emulate", 0, NULL, BUILD | RUN, take_emulate, 0, NULL, {{"--target cuda", "an emulation is of the cpu"}}, NULL,
         "Programs whose kernels sleep as long as the plan says, by the `cluster` block if there is one. Messages are "
         "real, but short; they arrive as late as the link of the plan makes them. There are no parameters and no "
         "data, and 5 steps are run, so that a model that is far too big for this machine shows its timeline on it. "
         "Each rank counts its time from when its last action ended by the plan: who wakes late is not late ever "
-        "after, and the most that any was late is said at the end. The programs go to out/NAME-emulated."},
+        "after, and the most that any was late is said at the end. The programs go to out/NAME-emulated/HASH."},
     {"emulate", 0, NULL, CHECK, take_emulate, 0, "--dump lower|emit", {{"--target cuda", "an emulation is of the cpu"}},
         NULL, "The programs of an emulation."},
     {"unit-ms", 0, "X", CHECK | BUILD | RUN, take_milliseconds, 0, "--emulate", {{0}}, NULL,

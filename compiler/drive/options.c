@@ -5,21 +5,23 @@
  * so the options are first collected, then looked up among its rows, then
  * taken, and at last asked whether they have an effect beside one another. */
 #include "options.h"
+#include "escape.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 int wrong_usage(const char *advice, const char *format, ...)
 {
+    Arena *arena = arena_open();
     va_list list;
     va_start(list, format);
-    fputs("pipec: ", stderr);
-    vfprintf(stderr, format, list);
-    fprintf(stderr, "\n  help: %s\n", advice);
+    const char *text = text_format_list(arena, format, list);
     va_end(list);
+    fprintf(stderr, "pipec: %s\n  help: %s\n", shown_text(arena, text),
+            shown_text(arena, advice));
+    arena_close(arena);
     return USAGE;
 }
 
@@ -50,8 +52,8 @@ bool read_file(Program *p, const char *path)
     size_t room = 1 << 16, length = 0, got;
     char *text = malloc(room);
     if (!in || !text || (fseek(in, 0, SEEK_END) == 0 && ftell(in) == -1)) {
-        fprintf(stderr, "pipec: error: cannot read %s: %s\n", path,
-                strerror(errno));
+        fprintf(stderr, "pipec: error: cannot read %s: %s\n",
+                shown_text(p->arena, path), strerror(errno));
         return false;
     }
     rewind(in);
@@ -64,7 +66,8 @@ bool read_file(Program *p, const char *path)
         }
     }
     if (ferror(in) || got > 0) {
-        fprintf(stderr, "pipec: error: cannot read %s: %s\n", path,
+        fprintf(stderr, "pipec: error: cannot read %s: %s\n",
+                shown_text(p->arena, path),
                 got > 0 ? "larger than 64 MiB" : strerror(errno));
         return false;
     }
@@ -163,7 +166,7 @@ typedef struct Reader {
     Options *o;
     Typed *given;
     int given_count;
-    char letters[64];      // of getopt_long
+    char *letters;         // of getopt_long
     struct option *longs;  // the same
     const char **names;    // "--steps", "-o", each once
     int name_count;
@@ -205,6 +208,7 @@ static void prepare(Reader *r, int argc)
     r->given = arena_take(arena, sizeof *r->given * (size_t)(argc + 1));
     r->longs = arena_take(arena, sizeof *r->longs * (rows + 1));
     r->names = arena_take(arena, sizeof *r->names * rows);
+    r->letters = arena_take(arena, 2 * rows + 3);
     char *letter = stpcpy(r->letters, "-:");
     struct option *next = r->longs;
     for (int i = 0; i < option_row_count; i++) {

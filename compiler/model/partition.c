@@ -85,7 +85,7 @@ static void count_work(Program *p, Chunk *chunk)
         const Parameter *q = &p->parameters[i];
         if (q->layer >= chunk->first_layer &&
             q->layer < chunk->first_layer + chunk->layer_count)
-            chunk->parameters += q->rows * (q->columns ? q->columns : 1);
+            chunk->parameters += (long)parameter_values(q);
     }
 }
 
@@ -151,11 +151,6 @@ int placed_rank(Placement placement, int ranks, int chunk)
     int place = chunk % ranks;
     bool back = placement != PLACE_LOOP && chunk / ranks % 2;
     return back ? ranks - 1 - place : place;
-}
-
-size_t parameter_values(const Parameter *q)
-{
-    return (size_t)q->rows * (size_t)(q->columns ? q->columns : 1);
 }
 
 bool partition(Program *p)

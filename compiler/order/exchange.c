@@ -18,6 +18,7 @@
  * another size is refused, by exchange_size.c, before anything is as large as
  * it claims to be. */
 #include "exchange.h"
+#include "escape.h"
 #include "written.h"
 
 #include <errno.h>
@@ -52,10 +53,11 @@ static const char *shown(Program *p, const char *text, int length)
 {
     int most = length < CELL_SHOWN ? length : CELL_SHOWN;
     char *copy = text_copy(p->arena, text, (size_t)most);
-    for (int i = 0; i < most; i++)
-        if (copy[i] < ' ' || copy[i] > '~')
-            copy[i] = '?';
-    return most < length ? text_format(p->arena, "%s...", copy) : copy;
+    for (char *zero = copy;
+         (zero = memchr(zero, 0, (size_t)(copy + most - zero)));)
+        *zero = '?';
+    return text_format(p->arena, "%s%s", shown_text(p->arena, copy),
+                       most < length ? "..." : "");
 }
 
 bool wrong_at(Import *x, int rank, int number, const char *why)
@@ -71,12 +73,6 @@ bool wrong_cell(Import *x, Cell cell, const char *why)
     return wrong_at(x, cell.rank, cell.number,
                     text_format(x->p->arena, "`%s` %s",
                                 shown(x->p, cell.text, cell.length), why));
-}
-
-static const char *found_text(Import *x, Found f)
-{
-    return text_format(x->p->arena, "%d%s%d", f.stage, action_names[f.kind],
-                       f.micro);
 }
 
 static Slot slot_of(int kind)
@@ -280,15 +276,11 @@ static bool has_one_rank(Import *x, Cell cell, int stage)
     return false;
 }
 
-static void add_order(Import *x, Cell cell, Found f)
+static void add_entry(Program *p, List *list, int **cells, Cell cell, Found f)
 {
-    Program *p = x->p;
-    List *order = &p->order[cell.rank];
-    p->cells[cell.rank] = array_grow(p->arena, p->cells[cell.rank],
-                                     order->count, sizeof(int));
-    p->cells[cell.rank][order->count] = cell.number;
-    push_action(p, order,
-                (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
+    *cells = array_grow(p->arena, *cells, list->count, sizeof(int));
+    (*cells)[list->count] = cell.number;
+    push_action(p, list, (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
 }
 
 static bool take_action(Import *x, Cell cell, Found f)
@@ -309,11 +301,11 @@ static bool take_action(Import *x, Cell cell, Found f)
         f.kind = ACT_I;
     else if (f.kind == FULL)
         f.kind = ACT_B;
-    if (f.kind <= ACT_W)
-        add_order(x, cell, f);
-    else
-        push_action(x->p, &x->messages[cell.rank],
-                    (Action){(ActionKind)f.kind, f.stage, f.micro, -1, 0});
+    Program *p = x->p;
+    if (is_compute((ActionKind)f.kind))
+        add_entry(p, &p->order[cell.rank], &p->cells[cell.rank], cell, f);
+    if (x->whole)
+        add_entry(p, &x->whole[cell.rank], &x->whole_cells[cell.rank], cell, f);
     return true;
 }
 
@@ -389,127 +381,6 @@ static bool is_complete(Import *x)
     return true;
 }
 
-/* ---- the messages of the file ---- */
-
-static bool is_message_send(ActionKind kind)
-{
-    return kind == ACT_SEND_F || kind == ACT_SEND_B;
-}
-
-/* The other end of a message; kind -1: the boundary is none between ranks. */
-static Found other_end(const Import *x, Action a)
-{
-    bool up = a.kind == ACT_SEND_F || a.kind == ACT_RECV_B;
-    const Chunk *chunk = &x->p->chunks[a.chunk];
-    int stage = up ? chunk->next : chunk->previous, kind = -1;
-    if (stage >= 0 && x->p->chunks[stage].rank != chunk->rank)
-        kind = a.kind == ACT_SEND_F   ? ACT_RECV_F
-               : a.kind == ACT_RECV_F ? ACT_SEND_F
-               : a.kind == ACT_SEND_B ? ACT_RECV_B
-                                      : ACT_SEND_B;
-    return (Found){kind, stage, a.micro};
-}
-
-static bool wrong_message(Import *x, int rank, Action a, const char *why)
-{
-    int number = x->slot[slot_of((int)a.kind)][cell_of(x->p, a.chunk, a.micro)];
-    return wrong_at(
-        x, rank, number,
-        text_format(x->p->arena, "`%s` %s", action_text(x->p, a), why));
-}
-
-/* Both ends are there, a send after its action, a receive before. */
-static bool has_two_ends(Import *x, int rank, Action a)
-{
-    Found other = other_end(x, a);
-    Arena *arena = x->p->arena;
-    size_t own = cell_of(x->p, a.chunk, a.micro);
-    if (other.kind < 0)
-        return wrong_message(x, rank, a, "crosses no boundary between ranks");
-    if (!x->slot[slot_of(other.kind)][cell_of(x->p, other.stage, a.micro)])
-        return wrong_message(
-            x, rank, a, text_format(arena, "has no %s", found_text(x, other)));
-    bool back = a.kind == ACT_SEND_B || a.kind == ACT_RECV_B;
-    int compute = x->slot[back ? SLOT_BACKWARD : SLOT_F][own];
-    int number = x->slot[slot_of((int)a.kind)][own];
-    if (is_message_send(a.kind) ? number > compute : number < compute)
-        return true;
-    return wrong_message(x, rank, a,
-                         text_format(arena,
-                                     is_message_send(a.kind)
-                                         ? "comes before its action, cell %d"
-                                         : "comes after its action, cell %d",
-                                     compute));
-}
-
-static bool are_all_sent(Import *x)
-{
-    Program *p = x->p;
-    for (int s = 0; s + 1 < p->chunk_count; s++) {
-        const Chunk *chunk = &p->chunks[s];
-        if (chunk->next < 0 || chunk->rank == p->chunks[chunk->next].rank)
-            continue;
-        for (int m = 0; m < x->micros; m++) {
-            if (!goes_through(p, s, m))
-                continue;
-            if (!x->slot[SLOT_SEND_F][cell_of(x->p, s, m)])
-                return is_missing(x, s, m, "SEND_F");
-            if (p->chunks[s + 1].dx >= 0 &&
-                !x->slot[SLOT_SEND_B][cell_of(x->p, s + 1, m)])
-                return is_missing(x, s + 1, m, "SEND_B");
-        }
-    }
-    return true;
-}
-
-/* Messages from one rank to another are received in the order in which they
- * were sent: the k-th SEND meets the k-th RECV. */
-static bool is_in_order(Import *x)
-{
-    Program *p = x->p;
-    size_t ranks = (size_t)p->ranks;
-    List *sent = arena_take(p->arena, sizeof *sent * ranks * ranks);
-    int *taken = arena_take(p->arena, sizeof *taken * ranks * ranks);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int r = 0; r < p->ranks; r++) {
-            for (int i = 0; i < x->messages[r].count; i++) {
-                Action a = x->messages[r].at[i];
-                Found other = other_end(x, a);
-                int peer = p->chunks[other.stage].rank;
-                if (is_message_send(a.kind) != (pass == 0))
-                    continue;
-                if (pass == 0) {
-                    push_action(p, &sent[r * p->ranks + peer], a);
-                    continue;
-                }
-                int queue = peer * p->ranks + r;
-                Action first = sent[queue].at[taken[queue]++];
-                if ((int)first.kind == other.kind &&
-                    first.chunk == other.stage && first.micro == a.micro)
-                    continue;
-                return wrong_message(
-                    x, r, a,
-                    text_format(p->arena, "meets %s: rank %d sends that first",
-                                action_text(p, first), peer));
-            }
-        }
-    }
-    return true;
-}
-
-static bool messages_match(Import *x)
-{
-    if (!x->messages)
-        return true;
-    for (int r = 0; r < x->p->ranks; r++)
-        for (int i = 0; i < x->messages[r].count; i++)
-            if (!has_two_ends(x, r, x->messages[r].at[i]))
-                return false;
-    return are_all_sent(x) && is_in_order(x);
-}
-
-/* ---- the pass ---- */
-
 static Origin imported_origin(Program *p, int rank, int entry)
 {
     int length = (int)strlen(p->set.schedule_path);
@@ -518,6 +389,42 @@ static Origin imported_origin(Program *p, int rank, int entry)
                                 shown(p, p->set.schedule_path, length),
                                 rank + 1, p->cells[rank][entry])};
 }
+
+/* ---- the messages of the file ---- */
+
+/* A cell does not say with whom a message is exchanged: the boundary does. */
+static void name_peers(const Import *x, int rank)
+{
+    const Program *p = x->p;
+    for (int i = 0; i < x->whole[rank].count; i++) {
+        Action *a = &x->whole[rank].at[i];
+        int other = is_send(a->kind) != is_back(a->kind)
+                        ? p->chunks[a->chunk].next
+                        : p->chunks[a->chunk].previous;
+        if (is_message(a->kind) && other >= 0)
+            a->peer = p->chunks[other].rank;
+    }
+}
+
+/* Whether each SEND meets its RECV, after what makes it and before what reads
+ * it: as of any lists, so it is `prove` that says it, of the rows as they
+ * stand. */
+static bool messages_match(Import *x)
+{
+    Program *p = x->p, rows = *p;
+    if (!x->whole)
+        return true;
+    rows.order = rows.lists = x->whole;
+    rows.cells = x->whole_cells;
+    rows.target = TARGET_CPU;
+    for (int r = 0; r < p->ranks; r++)
+        name_peers(x, r);
+    bool match = prove_messages(&rows);
+    p->errors = rows.errors;
+    return match;
+}
+
+/* ---- the pass ---- */
 
 static bool take_order(Import *x)
 {
@@ -530,8 +437,10 @@ static bool take_order(Import *x)
     x->owner_cell = arena_take(p->arena, sizeof(int) * chunks);
     for (int s = 0; s < (messages ? SLOTS : SLOT_SEND_F); s++)
         x->slot[s] = arena_take(p->arena, sizeof(int) * cells);
-    if (messages)
-        x->messages = arena_take(p->arena, sizeof *x->messages * ranks);
+    if (messages) {
+        x->whole = arena_take(p->arena, sizeof *x->whole * ranks);
+        x->whole_cells = arena_take(p->arena, sizeof *x->whole_cells * ranks);
+    }
     p->cells = arena_take(p->arena, sizeof *p->cells * ranks);
     p->origin = imported_origin;
     if (!read_rows(x, take_action) || !is_placed(x) || !is_complete(x) ||

@@ -44,7 +44,8 @@ typedef struct Import {
     int *slot[SLOTS];  // [micro * stages + stage] number of the cell, or 0
     bool *there;       // [row][most] or [most]: is the number in the file
     int most;
-    List *messages;  // [rank] SENDs and RECVs, in the order of the row
+    List *whole;        // [rank] the row with its messages; NULL: the file has none
+    int **whole_cells;  // [rank][entry]
 } Import;
 
 /* What is done with each action of the file; false stops the reading. */

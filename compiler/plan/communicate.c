@@ -51,9 +51,9 @@ static bool crosses(const Program *p, int chunk, bool back, int *peer)
 }
 
 /* First pass: what every rank will send, in its compute order. */
-static void fill_queues(Wires *w)
+static void fill_queues(Wires *wires)
 {
-    Program *p = w->p;
+    Program *p = wires->p;
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->order[r].count; i++) {
             Action a = p->order[r].at[i];
@@ -62,10 +62,10 @@ static void fill_queues(Wires *w)
             if (a.kind == ACT_W || a.chunk < 0 || a.chunk >= p->chunk_count ||
                 !crosses(p, a.chunk, back, &peer))
                 continue;
-            Line *line = &w->lines[r * p->ranks + peer];
+            Line *line = &wires->lines[r * p->ranks + peer];
             line->messages = array_grow(p->arena, line->messages, line->count,
                                         sizeof *line->messages);
-            w->ordinal[back][cell_of(p, a.chunk, a.micro)] = line->count;
+            wires->ordinal[back][cell_of(p, a.chunk, a.micro)] = line->count;
             line->messages[line->count++] = (Crossing){a.chunk, a.micro, back};
         }
     }
@@ -73,15 +73,15 @@ static void fill_queues(Wires *w)
 
 /* Receives from `peer` up to the message that brings (chunk, micro) its input
  * or output gradient. */
-static void receive(Wires *w, int rank, int chunk, int micro, bool back)
+static void receive(Wires *wires, int rank, int chunk, int micro, bool back)
 {
-    Program *p = w->p;
+    Program *p = wires->p;
     int from = back ? p->chunks[chunk].next : p->chunks[chunk].previous, peer;
     if (from < 0 || !crosses(p, from, back, &peer))
         return;
     peer = p->chunks[from].rank;
-    Line *line = &w->lines[peer * p->ranks + rank];
-    int wanted = w->ordinal[back][cell_of(p, from, micro)];
+    Line *line = &wires->lines[peer * p->ranks + rank];
+    int wanted = wires->ordinal[back][cell_of(p, from, micro)];
     for (; line->taken <= wanted; line->taken++) {
         Crossing m = line->messages[line->taken];
         push_action(p, &p->lists[rank],
@@ -91,27 +91,27 @@ static void receive(Wires *w, int rank, int chunk, int micro, bool back)
     }
 }
 
-static void send(Wires *w, int rank, int chunk, int micro, bool back)
+static void send(Wires *wires, int rank, int chunk, int micro, bool back)
 {
     int peer;
-    if (crosses(w->p, chunk, back, &peer))
+    if (crosses(wires->p, chunk, back, &peer))
         push_action(
-            w->p, &w->p->lists[rank],
+            wires->p, &wires->p->lists[rank],
             (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer, 0});
 }
 
-static void receive_for(Wires *w, int rank, int entry)
+static void receive_for(Wires *wires, int rank, int entry)
 {
-    const List *order = &w->p->order[rank];
+    const List *order = &wires->p->order[rank];
     if (entry >= order->count || order->at[entry].kind == ACT_W)
         return;
     Action a = order->at[entry];
-    receive(w, rank, a.chunk, a.micro, is_back(a.kind));
+    receive(wires, rank, a.chunk, a.micro, is_back(a.kind));
 }
 
-static void take(Wires *w, int rank, Action a)
+static void take(Wires *wires, int rank, Action a)
 {
-    Program *p = w->p;
+    Program *p = wires->p;
     bool back = is_back(a.kind);
     int from = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous,
         peer;
@@ -124,29 +124,29 @@ static void take(Wires *w, int rank, Action a)
 
 /* The entries from `first` to `last`: all messages that they need, they
  * themselves, all that they make. */
-static void run_entries(Wires *w, int rank, int first, int last)
+static void run_entries(Wires *wires, int rank, int first, int last)
 {
-    Program *p = w->p;
+    Program *p = wires->p;
     const List *order = &p->order[rank];
     bool posts = p->target == TARGET_CUDA;
     for (int i = first; i <= last + posts; i++)
-        receive_for(w, rank, i);
+        receive_for(wires, rank, i);
     for (int i = first; posts && i <= last; i++)
         if (order->at[i].kind != ACT_W)
-            take(w, rank, order->at[i]);
+            take(wires, rank, order->at[i]);
     for (int i = first; i <= last; i++)
         push_action(p, &p->lists[rank], order->at[i]);
     for (int i = first; i <= last; i++) {
         Action a = order->at[i];
         if (a.kind != ACT_W)
-            send(w, rank, a.chunk, a.micro, is_back(a.kind));
+            send(wires, rank, a.chunk, a.micro, is_back(a.kind));
     }
 }
 
-static void rank_list(Wires *w, int rank)
+static void rank_list(Wires *wires, int rank)
 {
-    const List *order = &w->p->order[rank];
-    List *list = &w->p->lists[rank];
+    const List *order = &wires->p->order[rank];
+    List *list = &wires->p->lists[rank];
     for (int i = 0; i <= order->count; i++) {
         if (i == order->steady)
             list->steady = list->count;
@@ -155,7 +155,7 @@ static void rank_list(Wires *w, int rank)
         if (i == order->count)
             break;
         bool pair = order->at[i].pair && i + 1 < order->count;
-        run_entries(w, rank, i, i + pair);
+        run_entries(wires, rank, i, i + pair);
         i += pair;
     }
 }
@@ -202,17 +202,17 @@ bool communicate(Program *p)
 {
     size_t ranks = (size_t)p->ranks;
     size_t cells = cell_of(p, 0, p->microbatches);
-    Wires w = {.p = p,
-               .lines = arena_take(p->arena, sizeof(Line) * ranks * ranks)};
+    Wires wires = {.p = p,
+                   .lines = arena_take(p->arena, sizeof(Line) * ranks * ranks)};
     for (int back = 0; back < 2; back++) {
-        w.ordinal[back] = arena_take(p->arena, sizeof(int) * cells);
+        wires.ordinal[back] = arena_take(p->arena, sizeof(int) * cells);
         for (size_t i = 0; i < cells; i++)
-            w.ordinal[back][i] = -1;
+            wires.ordinal[back][i] = -1;
     }
     p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
-    fill_queues(&w);
+    fill_queues(&wires);
     for (int r = 0; r < p->ranks; r++)
-        rank_list(&w, r);
+        rank_list(&wires, r);
     find_ties(p);
     collectives(p);
     return true;

@@ -185,51 +185,54 @@ static size_t most_alive(Arena *arena, const Item *items, int count,
 }
 
 /* Blocks of one kind and chunk that lie at the same place have one slot. */
-static void number_slot(Placer *l, Block *b)
+static void number_slot(Placer *placer, Block *b)
 {
-    Slots *s = &l->slots[(b->kind - BLOCK_KEEP) * l->p->chunk_count + b->chunk];
+    Slots *s = &placer->slots[(b->kind - BLOCK_KEEP) * placer->p->chunk_count +
+                              b->chunk];
     for (b->slot = 0; b->slot < s->count; b->slot++)
         if (s->offsets[b->slot] == b->offset)
             return;
-    s->offsets = array_grow(l->p->arena, s->offsets, s->count,
+    s->offsets = array_grow(placer->p->arena, s->offsets, s->count,
                             sizeof *s->offsets);
     s->offsets[s->count++] = b->offset;
 }
 
-static void place_rank(Placer *l)
+static void place_rank(Placer *placer)
 {
-    Program *p = l->p;
-    size_t base = stack_lasting(p, l->rank);
-    Item *items = arena_take(p->arena, sizeof *items * (size_t)(l->count + 1));
-    for (int i = 0; i < l->count; i++) {
-        const Block *b = &p->blocks[l->ids[i]];
-        items[i] = (Item){b->floats, 0, b->first, b->last, l->ids[i]};
+    Program *p = placer->p;
+    size_t base = stack_lasting(p, placer->rank);
+    Item *items = arena_take(p->arena,
+                             sizeof *items * (size_t)(placer->count + 1));
+    for (int i = 0; i < placer->count; i++) {
+        const Block *b = &p->blocks[placer->ids[i]];
+        items[i] = (Item){b->floats, 0, b->first, b->last, placer->ids[i]};
     }
-    p->peak_floats[l->rank] = base + most_alive(p->arena, items, l->count,
-                                                p->lists[l->rank].count);
-    p->arena_floats[l->rank] = base + pack(p->arena, items, l->count);
-    for (int i = 0; i < l->count; i++)
+    p->peak_floats[placer->rank] = base +
+                                   most_alive(p->arena, items, placer->count,
+                                              p->lists[placer->rank].count);
+    p->arena_floats[placer->rank] = base + pack(p->arena, items, placer->count);
+    for (int i = 0; i < placer->count; i++)
         p->blocks[items[i].id].offset = base + items[i].offset;
-    for (int i = 0; i < l->count; i++)
-        number_slot(l, &p->blocks[l->ids[i]]);
+    for (int i = 0; i < placer->count; i++)
+        number_slot(placer, &p->blocks[placer->ids[i]]);
 }
 
 /* ---- waits ---- */
 
 /* The first entry after its life at which another block begins in the same
  * bytes; -1: none. */
-static int reused_at(const Placer *l, const Block *sent)
+static int reused_at(const Placer *placer, const Block *sent)
 {
-    int low = 0, high = l->count;
+    int low = 0, high = placer->count;
     while (low < high) {  // the first block born after the sent one has died
         int middle = (low + high) / 2;
-        if (l->p->blocks[l->ids[middle]].first > sent->last)
+        if (placer->p->blocks[placer->ids[middle]].first > sent->last)
             high = middle;
         else
             low = middle + 1;
     }
-    for (; low < l->count; low++) {
-        const Block *b = &l->p->blocks[l->ids[low]];
+    for (; low < placer->count; low++) {
+        const Block *b = &placer->p->blocks[placer->ids[low]];
         if (b->offset < sent->offset + sent->floats &&
             sent->offset < b->offset + b->floats)
             return b->first;
@@ -293,10 +296,10 @@ static void insert_waits(Program *p, int rank, const int *waits, int count)
     *old = list;
 }
 
-static void add_waits(const Placer *l)
+static void add_waits(const Placer *placer)
 {
-    Program *p = l->p;
-    const List *list = &p->lists[l->rank];
+    Program *p = placer->p;
+    const List *list = &p->lists[placer->rank];
     size_t entries = (size_t)list->count + 1;
     int *due = arena_take(p->arena, sizeof *due * entries);
     int *waits = arena_take(p->arena, sizeof *waits * 2 * entries), count = 0;
@@ -306,17 +309,18 @@ static void add_waits(const Placer *l)
         BlockKind kind = is_back(a.kind) ? BLOCK_DX : BLOCK_Y;
         if (is_send(a.kind))
             due[i] = reused_at(
-                l, &p->blocks[find_block_of(p, kind, a.chunk, a.micro)]);
+                placer, &p->blocks[find_block_of(p, kind, a.chunk, a.micro)]);
     }
     for (int i = list->count; i-- > 0;) {
         int peer = list->at[i].peer;
         if (!is_send(list->at[i].kind) || ended[peer])
             continue;
         ended[peer] = true;
-        wire_waits(p, l->rank, node_at(p, l->rank, i), due, waits, &count);
+        wire_waits(p, placer->rank, node_at(p, placer->rank, i), due, waits,
+                   &count);
     }
     qsort(waits, (size_t)count, 2 * sizeof *waits, by_entry);
-    insert_waits(p, l->rank, waits, count);
+    insert_waits(p, placer->rank, waits, count);
 }
 
 /* ---- all ranks ---- */
@@ -348,13 +352,13 @@ void place_blocks(Program *p)
 {
     int *first = arena_take(p->arena, sizeof *first * (size_t)(p->ranks + 1));
     int *ids = by_rank_and_birth(p, first);
-    Placer l = {.p = p};
-    l.slots = arena_take(p->arena, sizeof *l.slots * (size_t)p->chunk_count *
-                                       MICRO_KINDS);
-    for (l.rank = 0; l.rank < p->ranks; l.rank++) {
-        l.ids = ids + first[l.rank];
-        l.count = first[l.rank + 1] - first[l.rank];
-        place_rank(&l);
-        add_waits(&l);
+    Placer placer = {.p = p};
+    placer.slots = arena_take(
+        p->arena, sizeof *placer.slots * (size_t)p->chunk_count * MICRO_KINDS);
+    for (placer.rank = 0; placer.rank < p->ranks; placer.rank++) {
+        placer.ids = ids + first[placer.rank];
+        placer.count = first[placer.rank + 1] - first[placer.rank];
+        place_rank(&placer);
+        add_waits(&placer);
     }
 }

@@ -309,12 +309,19 @@ static bool ends_match(Prover *prover, const Message *message)
     if (back == is_back(received.kind) && sent.micro == received.micro &&
         received.chunk == sent.chunk + (back ? -1 : 1))
         return true;
-    error_plain(p,
-                "message %d from rank %d to rank %d: rank %d, action %d: "
-                "%s meets rank %d, action %d: %s",
-                message->ordinal, from.rank, to.rank, from.rank, from.index,
-                action_text(p, sent), to.rank, to.index,
-                action_text(p, received));
+    Origin one = origin_in_lists(p, from.rank, from.index),
+           other = origin_in_lists(p, to.rank, to.index);
+    const char *what = text_format(
+        p->arena,
+        "message %d from rank %d to rank %d: rank %d, action %d: %s%s meets "
+        "rank %d, action %d: %s%s",
+        message->ordinal, from.rank, to.rank, from.rank, from.index,
+        action_text(p, sent), one.text, to.rank, to.index,
+        action_text(p, received), other.text);
+    if (one.at.source >= 0)
+        error_at(p, one.at, "%s", what);
+    else
+        error_plain(p, "%s", what);
     return false;
 }
 
@@ -435,19 +442,33 @@ static Prover start_proof(Program *p)
     return prover;
 }
 
+static bool lists_match(Prover *prover)
+{
+    Program *p = prover->p;
+    for (int r = 0; r < p->ranks; r++)
+        if (!list_is_sound(prover, r))
+            return false;
+    collect_sends(prover);
+    collect_receives(prover);
+    for (int w = 0; w < p->ranks * p->ranks; w++)
+        if (!wire_matches(prover, &prover->wires[w]))
+            return false;
+    return true;
+}
+
+bool prove_messages(Program *p)
+{
+    Prover prover = start_proof(p);
+    return lists_match(&prover);
+}
+
 bool prove(Program *p)
 {
     choose_cost(p);
     Prover prover = start_proof(p);
-    for (int r = 0; r < p->ranks; r++)
-        if (!list_is_sound(&prover, r))
-            return false;
+    if (!lists_match(&prover))
+        return false;
     prove_sums(p);
-    collect_sends(&prover);
-    collect_receives(&prover);
-    for (int w = 0; w < p->ranks * p->ranks; w++)
-        if (!wire_matches(&prover, &prover.wires[w]))
-            return false;
     join_ends(&prover);
     return collectives_match(&prover) && owners_come(&prover) &&
            runs_to_the_end(&prover);

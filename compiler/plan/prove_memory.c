@@ -27,47 +27,49 @@ static bool overlap(const Block *a, const Block *b)
            b->offset < a->offset + a->floats;
 }
 
-static bool wrong(Walk *w, const char *what)
+static bool wrong(Walk *walk, const char *what)
 {
-    error_plain(w->p, "rank %d, action %d: %s %s", w->rank, w->index,
-                action_text(w->p, w->p->lists[w->rank].at[w->index]), what);
+    error_plain(
+        walk->p, "rank %d, action %d: %s %s", walk->rank, walk->index,
+        action_text(walk->p, walk->p->lists[walk->rank].at[walk->index]), what);
     return false;
 }
 
-static bool read(Walk *w, BlockKind kind, Action a)
+static bool read(Walk *walk, BlockKind kind, Action a)
 {
-    int block = find_block_of(w->p, kind, a.chunk, a.micro);
+    int block = find_block_of(walk->p, kind, a.chunk, a.micro);
     if (block < 0)
         return true;
-    for (int i = 0; i < w->valid_count; i++)
-        if (w->valid[i] == block)
+    for (int i = 0; i < walk->valid_count; i++)
+        if (walk->valid[i] == block)
             return true;
-    return wrong(w, "reads memory that was never written, or written over");
+    return wrong(walk, "reads memory that was never written, or written over");
 }
 
-static bool write(Walk *w, BlockKind kind, Action a)
+static bool write(Walk *walk, BlockKind kind, Action a)
 {
-    Program *p = w->p;
+    Program *p = walk->p;
     int block = find_block_of(p, kind, a.chunk, a.micro), kept = 0;
     if (block < 0)
         return true;
     const Block *b = &p->blocks[block];
-    if (b->offset + b->floats > p->arena_floats[w->rank])
-        return wrong(w, "writes behind the arena");
-    for (int i = 0; i < w->flight_count; i++) {
-        if (!overlap(&p->blocks[w->flights[i].block], b))
+    if (b->offset + b->floats > p->arena_floats[walk->rank])
+        return wrong(walk, "writes behind the arena");
+    for (int i = 0; i < walk->flight_count; i++) {
+        if (!overlap(&p->blocks[walk->flights[i].block], b))
             continue;
-        Action sent = p->lists[w->rank].at[w->flights[i].index];
-        return wrong(w, text_format(p->arena,
-                                    "writes over the buffer of %s, which rank "
-                                    "%d may not have taken",
-                                    action_text(p, sent), sent.peer));
+        Action sent = p->lists[walk->rank].at[walk->flights[i].index];
+        return wrong(walk,
+                     text_format(p->arena,
+                                 "writes over the buffer of %s, which rank "
+                                 "%d may not have taken",
+                                 action_text(p, sent), sent.peer));
     }
-    for (int i = 0; i < w->valid_count; i++)
-        if (!overlap(&p->blocks[w->valid[i]], b))
-            w->valid[kept++] = w->valid[i];
-    w->valid_count = kept;
-    w->valid[w->valid_count++] = block;
+    for (int i = 0; i < walk->valid_count; i++)
+        if (!overlap(&p->blocks[walk->valid[i]], b))
+            walk->valid[kept++] = walk->valid[i];
+    walk->valid_count = kept;
+    walk->valid[walk->valid_count++] = block;
     return true;
 }
 
@@ -90,93 +92,94 @@ static bool clear_of_lasting(Program *p)
     return true;
 }
 
-static bool forward_is_sound(Walk *w, Action a)
+static bool forward_is_sound(Walk *walk, Action a)
 {
-    if (w->p->chunks[a.chunk].previous < 0 && !write(w, BLOCK_X, a))
+    if (walk->p->chunks[a.chunk].previous < 0 && !write(walk, BLOCK_X, a))
         return false;
-    return write(w, BLOCK_TARGETS, a) && read(w, BLOCK_X, a) &&
-           write(w, BLOCK_KEEP, a) && write(w, BLOCK_HOLD, a) &&
-           write(w, BLOCK_Y, a) && read(w, BLOCK_X, a);
+    return write(walk, BLOCK_TARGETS, a) && read(walk, BLOCK_X, a) &&
+           write(walk, BLOCK_KEEP, a) && write(walk, BLOCK_HOLD, a) &&
+           write(walk, BLOCK_Y, a) && read(walk, BLOCK_X, a);
 }
 
 /* What crosses the chunk's boundaries, as far as these readers read it. */
-static bool read_for(Walk *w, Action a, int readers)
+static bool read_for(Walk *walk, Action a, int readers)
 {
-    const Frame *frame = &w->p->frames[a.chunk];
-    return (!(frame->x & readers) || read(w, BLOCK_X, a)) &&
-           (!(frame->y & readers) || read(w, BLOCK_Y, a)) &&
-           (!(frame->dy & readers) || read(w, BLOCK_DY, a));
+    const Frame *frame = &walk->p->frames[a.chunk];
+    return (!(frame->x & readers) || read(walk, BLOCK_X, a)) &&
+           (!(frame->y & readers) || read(walk, BLOCK_Y, a)) &&
+           (!(frame->dy & readers) || read(walk, BLOCK_DY, a));
 }
 
 /* dx may be dy itself. */
-static bool input_is_sound(Walk *w, Action a)
+static bool input_is_sound(Walk *walk, Action a)
 {
-    const Program *p = w->p;
+    const Program *p = walk->p;
     int dx = find_block_of(p, BLOCK_DX, a.chunk, a.micro);
     int dy = find_block_of(p, BLOCK_DY, a.chunk, a.micro);
     for (int twice = 0; twice < 2; twice++) {
-        if (!read(w, BLOCK_KEEP, a) || !read(w, BLOCK_HOLD, a) ||
-            !read(w, BLOCK_DY, a) || !read(w, BLOCK_TARGETS, a) ||
-            !read_for(w, a, READ_INPUT))
+        if (!read(walk, BLOCK_KEEP, a) || !read(walk, BLOCK_HOLD, a) ||
+            !read(walk, BLOCK_DY, a) || !read(walk, BLOCK_TARGETS, a) ||
+            !read_for(walk, a, READ_INPUT))
             return false;
-        if (twice == 0 && !write(w, BLOCK_DHOLD, a))
+        if (twice == 0 && !write(walk, BLOCK_DHOLD, a))
             return false;
-        if (twice == 0 && dx != dy && !write(w, BLOCK_DX, a))
+        if (twice == 0 && dx != dy && !write(walk, BLOCK_DX, a))
             return false;
     }
     return true;
 }
 
-static bool weight_is_sound(Walk *w, Action a)
+static bool weight_is_sound(Walk *walk, Action a)
 {
-    bool dx = (w->p->frames[a.chunk].dx & READ_WEIGHT) != 0;
-    return read(w, BLOCK_HOLD, a) && read(w, BLOCK_DHOLD, a) &&
-           read_for(w, a, READ_WEIGHT) && (!dx || read(w, BLOCK_DX, a));
+    bool dx = (walk->p->frames[a.chunk].dx & READ_WEIGHT) != 0;
+    return read(walk, BLOCK_HOLD, a) && read(walk, BLOCK_DHOLD, a) &&
+           read_for(walk, a, READ_WEIGHT) && (!dx || read(walk, BLOCK_DX, a));
 }
 
-static bool send_is_sound(Walk *w, Action a)
+static bool send_is_sound(Walk *walk, Action a)
 {
     BlockKind kind = a.kind == ACT_SEND_F ? BLOCK_Y : BLOCK_DX;
-    if (!read(w, kind, a))
+    if (!read(walk, kind, a))
         return false;
-    w->flights[w->flight_count++] = (Flight){
-        find_block_of(w->p, kind, a.chunk, a.micro), a.peer, w->index};
+    walk->flights[walk->flight_count++] = (Flight){
+        find_block_of(walk->p, kind, a.chunk, a.micro), a.peer, walk->index};
     return true;
 }
 
 /* A WAIT covers its message and all earlier ones of the same queue. */
-static void wait(Walk *w, Action a)
+static void wait(Walk *walk, Action a)
 {
     ActionKind sent = a.kind == ACT_WAIT_F ? ACT_SEND_F : ACT_SEND_B;
     int until = -1, kept = 0;
-    for (int i = 0; i < w->flight_count; i++) {
-        Action other = w->p->lists[w->rank].at[w->flights[i].index];
+    for (int i = 0; i < walk->flight_count; i++) {
+        Action other = walk->p->lists[walk->rank].at[walk->flights[i].index];
         if (other.kind == sent && other.chunk == a.chunk &&
             other.micro == a.micro)
-            until = w->flights[i].index;
+            until = walk->flights[i].index;
     }
-    for (int i = 0; i < w->flight_count; i++)
-        if (w->flights[i].peer != a.peer || w->flights[i].index > until)
-            w->flights[kept++] = w->flights[i];
-    w->flight_count = kept;
+    for (int i = 0; i < walk->flight_count; i++)
+        if (walk->flights[i].peer != a.peer || walk->flights[i].index > until)
+            walk->flights[kept++] = walk->flights[i];
+    walk->flight_count = kept;
 }
 
-static bool entry_is_sound(Walk *w, Action a)
+static bool entry_is_sound(Walk *walk, Action a)
 {
     switch (a.kind) {
-    case ACT_F: return forward_is_sound(w, a);
-    case ACT_B: return input_is_sound(w, a) && weight_is_sound(w, a);
-    case ACT_I: return input_is_sound(w, a);
-    case ACT_W: return weight_is_sound(w, a);
-    case ACT_RECV_F: return write(w, BLOCK_X, a);
-    case ACT_RECV_B: return write(w, BLOCK_DY, a);
+    case ACT_F: return forward_is_sound(walk, a);
+    case ACT_B: return input_is_sound(walk, a) && weight_is_sound(walk, a);
+    case ACT_I: return input_is_sound(walk, a);
+    case ACT_W: return weight_is_sound(walk, a);
+    case ACT_RECV_F: return write(walk, BLOCK_X, a);
+    case ACT_RECV_B: return write(walk, BLOCK_DY, a);
     case ACT_SEND_F:
-    case ACT_SEND_B: return send_is_sound(w, a);
+    case ACT_SEND_B: return send_is_sound(walk, a);
     case ACT_WAIT_F:
-    case ACT_WAIT_B: wait(w, a); return true;
+    case ACT_WAIT_B: wait(walk, a); return true;
     case ACT_STEP:
-        return w->flight_count == 0 ||
-               wrong(w, "begins while a sent buffer may not have been taken");
+        return walk->flight_count == 0 ||
+               wrong(walk,
+                     "begins while a sent buffer may not have been taken");
     default: return true;
     }
 }
@@ -192,9 +195,9 @@ bool prove_memory(Program *p)
     if (!clear_of_lasting(p))
         return false;
     for (int r = 0; r < p->ranks; r++) {
-        Walk w = {.p = p, .rank = r, .valid = valid, .flights = flights};
-        for (; w.index < p->lists[r].count; w.index++)
-            if (!entry_is_sound(&w, p->lists[r].at[w.index]))
+        Walk walk = {.p = p, .rank = r, .valid = valid, .flights = flights};
+        for (; walk.index < p->lists[r].count; walk.index++)
+            if (!entry_is_sound(&walk, p->lists[r].at[walk.index]))
                 return false;
     }
     return true;

@@ -3,12 +3,17 @@
  * The runtime is known here only as files: libpp.a, pp.h and pprun in the
  * folder lib/pipec beside the folder that pipec itself lies in, in the source
  * tree as after `make install`. */
-#include "compile.h"
+#include "job.h"
+#include "lower.h"
+#include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,20 +42,46 @@ static const char *library_folder(Program *p)
 
 enum { MAX_WORDS = 64 };  // of a compiler's command
 
-static bool is_newer(const char *file, const char *than)
+static int split_words(Program *p, const char *text, char **words, int count)
 {
-    struct stat a, b;
-    if (stat(file, &a) != 0 || stat(than, &b) != 0)
-        return false;
-    return a.st_mtim.tv_sec != b.st_mtim.tv_sec
-               ? a.st_mtim.tv_sec > b.st_mtim.tv_sec
-               : a.st_mtim.tv_nsec >= b.st_mtim.tv_nsec;
+    for (; *text; text += strspn(text, " ")) {
+        size_t length = strcspn(text, " ");
+        if (length && count < MAX_WORDS - 1)
+            words[count++] = text_copy(p->arena, text, length);
+        text += length;
+    }
+    return count;
 }
 
-/* The compiler and what it links against; $CC and $NVCC may hold options. */
-typedef struct Toolchain {
-    const char *command, *flags, *archive, *libraries;
-} Toolchain;
+/* What `CC --version` says: of the compiler itself, also behind a name that
+ * stays. One that cannot be run says nothing, and is an error later, when there
+ * is something to compile. */
+static const char *compiler_version(Program *p, const char *command)
+{
+    char text[4096], *words[MAX_WORDS] = {NULL};
+    int count = split_words(p, command, words, 0), pipes[2];
+    words[count < MAX_WORDS - 1 ? count : MAX_WORDS - 2] = "--version";
+    if (pipe2(pipes, O_CLOEXEC) != 0)
+        return "";
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int nothing = open("/dev/null", O_RDWR);
+        dup2(nothing, STDIN_FILENO);
+        dup2(pipes[1], STDOUT_FILENO);
+        dup2(nothing, STDERR_FILENO);
+        execvp(words[0], words);
+        _exit(127);
+    }
+    close(pipes[1]);
+    FILE *out = fdopen(pipes[0], "r");
+    size_t length = out ? fread(text, 1, sizeof text, out) : 0;
+    if (out)
+        fclose(out);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return text_copy(p->arena, text, length);
+}
 
 static Toolchain toolchain(Program *p, const char *library)
 {
@@ -68,18 +99,9 @@ static Toolchain toolchain(Program *p, const char *library)
                        : p->set.dtype == DTYPE_BF16 ? "libpp_cuda_bf16.a"
                                                     : "libpp_cuda_f32.a";
     t.archive = text_format(p->arena, "%s/%s", library, name);
+    t.header = text_format(p->arena, "%s/pp.h", library);
+    t.version = compiler_version(p, t.command);
     return t;
-}
-
-static int split_words(Program *p, const char *text, char **words, int count)
-{
-    for (; *text; text += strspn(text, " ")) {
-        size_t length = strcspn(text, " ");
-        if (length && count < MAX_WORDS - 1)
-            words[count++] = text_copy(p->arena, text, length);
-        text += length;
-    }
-    return count;
 }
 
 static void start_compiler(Program *p, const Toolchain *t, const char *library,
@@ -94,6 +116,7 @@ static void start_compiler(Program *p, const Toolchain *t, const char *library,
         if (count < MAX_WORDS - 1)
             words[count++] = fixed[i];
     split_words(p, t->libraries, words, count);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     execvp(words[0], words);
     fprintf(stderr, "pipec: error: cannot run the compiler %s: %s\n", words[0],
             strerror(errno));
@@ -111,42 +134,26 @@ static bool wait_for_one(Program *p)
     return false;
 }
 
-/* A program of an earlier build, with more ranks or for another target, must
- * not be taken for one of this job. */
-static void remove_stale(Program *p, const char *directory)
+static bool write_starter(Program *p, const char *directory, const char *name,
+                          const char *before)
 {
-    const char *other = p->target == TARGET_CUDA ? "c" : "cu";
-    for (int r = 0;; r++) {
-        char *binary = text_format(p->arena, "%s/rank%d", directory, r);
-        bool gone = remove(text_format(p->arena, "%s.%s", binary, other)) == 0;
-        if (r >= p->ranks)
-            gone |= remove(text_format(p->arena, "%s.%s", binary,
-                                       source_suffix(p))) == 0;
-        if ((gone || r >= p->ranks) && remove(binary) == 0)
-            gone = true;
-        if (r >= p->ranks && !gone)
-            return;
-    }
+    Output out;
+    if (!open_output(p, &out, text_format(p->arena, "%s/%s", directory, name)))
+        return false;
+    fprintf(out.stream, "# pipec program: %d ranks\n", p->ranks);
+    for (int r = 0; r < p->ranks; r++)
+        if (*before)
+            fprintf(out.stream, "%s%s/rank%d\n", before, directory, r);
+        else
+            fprintf(out.stream, "%d %s/rank%d\n", r, directory, r);
+    return close_output(&out);
 }
 
 /* What mpirun and srun take to start one program per rank. */
 static bool write_starters(Program *p, const char *directory)
 {
-    FILE *app = fopen(text_format(p->arena, "%s/mpirun.app", directory), "w");
-    FILE *multi = fopen(text_format(p->arena, "%s/srun.conf", directory), "w");
-    for (int r = 0; app && multi && r < p->ranks; r++) {
-        fprintf(app, "-np 1 %s/rank%d\n", directory, r);
-        fprintf(multi, "%d %s/rank%d\n", r, directory, r);
-    }
-    bool fine = app && multi && !ferror(app) && !ferror(multi);
-    if (app)
-        fine &= fclose(app) == 0;
-    if (multi)
-        fine &= fclose(multi) == 0;
-    if (!fine)
-        error_plain(p, "cannot write the files for mpirun and srun into %s: %s",
-                    directory, strerror(errno));
-    return fine;
+    return write_starter(p, directory, "mpirun.app", "-np 1 ") &&
+           write_starter(p, directory, "srun.conf", "");
 }
 
 static bool has_archive(Program *p, const Toolchain *t)
@@ -171,28 +178,74 @@ static bool compile_rank(Program *p, const Toolchain *t, const char *library,
     return pid > 0;
 }
 
-bool build(Program *p, const char *directory)
+/* Beside its place, as the linker writes it bit by bit. */
+static char *partial_program(Program *p, const char *directory, int rank)
+{
+    return text_format(p->arena, "%s/rank%d.%ld.new", directory, rank,
+                       (long)getpid());
+}
+
+static bool compile_all(Program *p, const Toolchain *t, const char *library,
+                        const char *directory)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), running = 0;
+    bool fine = true;
+    for (int r = 0; r < p->ranks && fine; r++) {
+        char *source = text_format(p->arena, "%s/rank%d.%s", directory, r,
+                                   source_suffix(p));
+        for (; running >= cores; running--)
+            fine &= wait_for_one(p);
+        if (fine && (fine = compile_rank(p, t, library, source,
+                                         partial_program(p, directory, r))))
+            running++;
+    }
+    for (; running > 0; running--)
+        fine &= wait_for_one(p);
+    return fine;
+}
+
+/* Programs get their names when all are whole. */
+static bool name_all(Program *p, const char *directory, bool fine)
+{
+    for (int r = 0; r < p->ranks; r++) {
+        char *partial = partial_program(p, directory, r),
+             *program = text_format(p->arena, "%s/rank%d", directory, r);
+        if (fine && rename(partial, program) != 0) {
+            error_plain(p, "cannot write %s: %s", program, strerror(errno));
+            fine = false;
+        }
+        if (!fine)
+            remove(partial);
+    }
+    return fine;
+}
+
+/* Every program carries the hash, which the ranks compare when they meet. */
+static bool build(Program *p, const Job *job, const Toolchain *t,
+                  const char *library)
+{
+    for (int r = 0; r < p->ranks; r++)
+        push_field(p, &p->programs[r].job, "hash", ARG_TEXT, job->hash, 0)
+            ->comment = "of all programs of the job";
+    if (!clear_folder(p, job) || !emit(p, job->folder))
+        return false;
+    bool fine = compile_all(p, t, library, job->folder);
+    return name_all(p, job->folder, fine) &&
+           (p->target == TARGET_CPU || write_starters(p, job->folder)) &&
+           mark_made(p, job);
+}
+
+bool make_job(Program *p, Job *job, const char *named, const char *base)
 {
     const char *library = library_folder(p);
     if (!library)
         return false;
     Toolchain t = toolchain(p, library);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), running = 0;
-    bool fine = has_archive(p, &t);
-    remove_stale(p, directory);
-    for (int r = 0; r < p->ranks && fine; r++) {
-        char *binary = text_format(p->arena, "%s/rank%d", directory, r);
-        char *source = text_format(p->arena, "%s.%s", binary, source_suffix(p));
-        if (is_newer(binary, source) && is_newer(binary, t.archive))
-            continue;
-        for (; running >= cores; running--)
-            fine &= wait_for_one(p);
-        if (fine && (fine = compile_rank(p, &t, library, source, binary)))
-            running++;
-    }
-    for (; running > 0; running--)
-        fine &= wait_for_one(p);
-    return fine && (p->target == TARGET_CPU || write_starters(p, directory));
+    if (!has_archive(p, &t))
+        return false;
+    *job = (Job){.hash = hash_job(p, &t), .lock = -1};
+    return open_job(p, job, named, base) &&
+           (is_made(p, job) || build(p, job, &t, library)) && link_last(p, job);
 }
 
 /* ---- run ---- */
@@ -230,32 +283,37 @@ bool data_is_readable(Program *p)
     const char *path = data_path(p), *first = first_match(p, path);
     struct stat status;
     errno = ENOENT;
-    if (first && stat(first, &status) == 0 && !S_ISDIR(status.st_mode) &&
-        access(first, R_OK) == 0)
+    bool there = first && stat(first, &status) == 0 && access(first, R_OK) == 0;
+    if (there && S_ISREG(status.st_mode))
         return true;
-    if (first && S_ISDIR(status.st_mode))
-        errno = EISDIR;
     error_at(p, p->set.data_at, "cannot read the data %s: %s",
-             first ? first : path, strerror(errno));
+             first ? first : path,
+             !there                    ? strerror(errno)
+             : S_ISDIR(status.st_mode) ? strerror(EISDIR)
+                                       : "it is not a regular file");
     help(p, "-D data=FILE names another file");
     return false;
 }
 
-bool run(Program *p, const char *directory, char **options, int option_count)
+bool run(Program *p, const Job *job, char **options, int option_count)
 {
     const char *library = library_folder(p);
     if (!library)
         return false;
     char **words = arena_take(p->arena,
-                              sizeof *words * (size_t)(option_count + 8));
+                              sizeof *words * (size_t)(option_count + 10));
     int count = 0;
     words[count++] = text_format(p->arena, "%s/pprun", library);
     words[count++] = "--data";
     words[count++] = (char *)data_path(p);
+    words[count++] = "--job";
+    words[count++] = (char *)job->hash;
     for (int i = 0; i < option_count; i++)
         words[count++] = options[i];
     words[count++] = text_format(p->arena, "%d", p->ranks);
-    words[count++] = text_format(p->arena, "%s/rank", directory);
+    words[count++] = text_format(p->arena, "%s/rank", job->folder);
+    if (!job->last)
+        fcntl(job->lock, F_SETFD, 0);  // pprun and its ranks hold the folder
     fflush(NULL);
     execv(words[0], words);
     error_plain(p, "cannot start %s: %s", words[0], strerror(errno));

@@ -47,6 +47,7 @@ typedef enum {
     X(LENGTH,      "size_t",          ROLE_SCALAR,  WHOLE) \
     X(FACTOR,      "float",           ROLE_SCALAR,  TAKES(REAL)) \
     X(NANOSECONDS, "int64_t",         ROLE_SCALAR,  TAKES(NUMBER)) \
+    X(MACHINE,     "int",             ROLE_SCALAR,  TAKES(NUMBER)) \
     X(TEXT,        "const char *",    ROLE_TEXT,    TAKES(TEXT)) \
     X(SGD,         "const PpSgd *",   ROLE_RECORD,  TAKES(RECORD)) \
     X(ADAMW,       "const PpAdamw *", ROLE_RECORD,  TAKES(RECORD)) \
@@ -70,7 +71,7 @@ typedef enum {
     X("void", pp_wait, LINK, MICRO, ORDINAL) \
     X("void", pp_emulate, NANOSECONDS) \
     X("void", pp_sleep, NANOSECONDS) \
-    X("void", pp_recv_late, LINK, MICRO, WRITES, NANOSECONDS) \
+    X("void", pp_send_over, LINK, MICRO, READS, NANOSECONDS, NANOSECONDS, MACHINE) \
     \
     X("void", pp_reduce, TIE, UPDATES_ALL) \
     X("void", pp_square, SIZE, READS, COUNT) \

@@ -7,12 +7,12 @@
  * It prints what `lower` decided, for a person who wants to see the timeline in
  * it. */
 #include "rank_program.h"
+#include "output.h"
+#include "escape.h"
 #include "show/show.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PIECE = 256, WIDTH = 100 };
 enum { FORMAT = 1 };  // of programs: their first line names it
@@ -22,31 +22,14 @@ enum { FORMAT = 1 };  // of programs: their first line names it
 /* The shortest decimal that reads back as the same float. */
 static const char *real_text(Program *p, double number)
 {
-    char text[32];
+    const char *text = "";
     for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)(float)number);
+        text = text_format(p->arena, "%.*g", digits, (double)(float)number);
         if (strtof(text, NULL) == (float)number)
             break;
     }
     return text_format(p->arena, "%s%s", text,
                        strpbrk(text, ".e") ? "f" : ".0f");
-}
-
-static const char *string_text(Program *p, const char *text)
-{
-    char *made = arena_take(p->arena, 4 * strlen(text) + 3), *at = made;
-    *at++ = '"';
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            at += sprintf(at, "\\%c", c);
-        else if (c < 32 || c > 126)
-            at += sprintf(at, "\\%03o", c);
-        else
-            *at++ = (char)c;
-    }
-    *at = '"';
-    return made;
 }
 
 /* An address: the arena or the chunk's block, the offset, floats behind it. */
@@ -77,7 +60,7 @@ static const char *arg_text(Program *p, const Arg *arg)
         return text_format(p->arena, "%s * %.0f", arg->name, arg->number);
     case ARG_REAL: return real_text(p, arg->number);
     case ARG_DOUBLE: return text_format(p->arena, "%.6f", arg->number);
-    case ARG_TEXT: return string_text(p, arg->name);
+    case ARG_TEXT: return c_string(p->arena, arg->name);
     case ARG_LINK:
     case ARG_TIE:
     case ARG_RECORD: return text_format(p->arena, "&%s", arg->name);
@@ -103,6 +86,21 @@ static char *call_text(Program *p, const Call *call)
     return text;
 }
 
+/* The first comma with a space behind it, where no string is open; or NULL. */
+static const char *next_comma(const char *text)
+{
+    bool quoted = false;
+    for (; *text; text++) {
+        if (*text == '"')
+            quoted = !quoted;
+        else if (quoted && *text == '\\')
+            text++;
+        else if (!quoted && text[0] == ',' && text[1] == ' ')
+            return text;
+    }
+    return NULL;
+}
+
 /* A statement or a signature on its own line, broken after a comma when it is
  * too long; `note` goes behind it. */
 static void print_broken(FILE *out, int tab, const char *text, const char *note)
@@ -112,7 +110,7 @@ static void print_broken(FILE *out, int tab, const char *text, const char *note)
     bool first = true;
     fprintf(out, "%*s", tab, "");
     for (; *text; first = false) {
-        const char *comma = strstr(text, ", ");
+        const char *comma = next_comma(text);
         size_t piece = comma ? (size_t)(comma - text) + 1 : strlen(text);
         if (!first && column + 1 + piece + (comma ? 0 : strlen(note)) > WIDTH) {
             fprintf(out, "\n%*s", (int)indent, "");
@@ -160,7 +158,7 @@ static void print_record(Program *p, FILE *out, const char *storage, int tab,
         const char *text = text_format(p->arena, "%s,", field_text(p, field));
         if (field->comment)
             fprintf(out, "%*s%-40s  // %s\n", tab + 4, "", text,
-                    field->comment);
+                    c_comment(p->arena, field->comment));
         else
             print_broken(out, tab + 4, text, "");
     }
@@ -172,14 +170,16 @@ static void print_record(Program *p, FILE *out, const char *storage, int tab,
 static void print_header(Program *p, FILE *out, int rank)
 {
     fprintf(out,
-            "/* pipec program %d: rank %d of %d of `%s`, from %s: "
-            "change that file, not this one.\n *\n",
-            FORMAT, rank, p->ranks, p->name, file_name(p));
+            "/* pipec program %d: rank %d of %d of `%s`, from %s.\n"
+            " * Change that file, not this one.\n *\n",
+            FORMAT, rank, p->ranks, c_comment(p->arena, p->name),
+            c_comment(p->arena, file_name(p)));
     fprintf(out,
             " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, "
             "rows of each %d.\n",
-            p->set.schedule->name, p->ranks, (int)p->set.virtuals.value,
-            p->microbatches, (int)p->set.rows.value);
+            c_comment(p->arena, p->set.schedule->name), p->ranks,
+            (int)p->set.virtuals.value, p->microbatches,
+            (int)p->set.rows.value);
     fprintf(out,
             " * Planned idle time: %.2f %% of all ranks' time. This rank's "
             "arena: %zu bytes.\n *\n",
@@ -198,7 +198,7 @@ static void print_sizes(const RankProgram *program, Program *p, FILE *out)
         fprintf(out, "    %-26s // %s\n",
                 text_format(p->arena, "%s = %zu,", program->sizes[i].name,
                             program->sizes[i].value),
-                program->sizes[i].comment);
+                c_comment(p->arena, program->sizes[i].comment));
     fprintf(out, "};\n\n");
 }
 
@@ -227,18 +227,19 @@ static void print_constants(Program *p, FILE *out, const RankProgram *program,
                      (i + 1 == to || !program->constants[i + 1].name);
         if (empty)
             continue;
+        const char *comment = c_comment(p->arena, c->comment);
         if (!c->name)
-            fprintf(out, "%s// %s\n", i > from ? "\n" : "", c->comment);
+            fprintf(out, "%s// %s\n", i > from ? "\n" : "", comment);
         else
             fprintf(out, "%-62s // %s\n",
                     text_format(p->arena, "static const size_t %s = %zu;",
                                 c->name, c->value),
-                    c->comment);
+                    comment);
     }
     fputc('\n', out);
 }
 
-static void print_links(const RankProgram *program, FILE *out)
+static void print_links(const RankProgram *program, Program *p, FILE *out)
 {
     if (program->link_count)
         fprintf(out, "/* Messages. */\n");
@@ -246,25 +247,27 @@ static void print_links(const RankProgram *program, FILE *out)
         const Link *link = &program->links[i];
         fprintf(out,
                 "static const PpLink %s = {.peer = %d, .floats = %zu, .name = "
-                "\"%s\"};\n",
-                link->name, link->peer, link->floats, link->action);
+                "%s};\n",
+                link->name, link->peer, link->floats,
+                c_string(p->arena, link->action));
     }
     if (program->link_count)
         fputc('\n', out);
 }
 
-static void print_tie(FILE *out, const TieOwners *tie)
+static void print_tie(Program *p, FILE *out, const TieOwners *tie)
 {
     fprintf(out,
             "/* %s is used %d times, by these ranks. */\n"
             "static const int %s[] = {",
-            tie->parameter, tie->uses, tie->ranks_name);
+            c_comment(p->arena, tie->parameter), tie->uses, tie->ranks_name);
     for (int u = 0; u < tie->uses; u++)
         fprintf(out, "%s%d", u ? ", " : "", tie->ranks[u]);
     fprintf(out,
-            "};\nstatic const PpTie %s = {\n    .name = \"%s\", .uses = %d, "
+            "};\nstatic const PpTie %s = {\n    .name = %s, .uses = %d, "
             ".ranks = %s, .floats = %zu,\n};\n\n",
-            tie->name, tie->parameter, tie->uses, tie->ranks_name, tie->floats);
+            tie->name, c_string(p->arena, tie->parameter), tie->uses,
+            tie->ranks_name, tie->floats);
 }
 
 /* ---- functions of a chunk ---- */
@@ -301,7 +304,7 @@ static void print_kernels(Program *p, FILE *out, const Body *body, int from,
     for (int i = from; i < to; i++) {
         const Call *call = &body->calls[i];
         if (!layer || strcmp(layer, call->comment) != 0)
-            fprintf(out, "    // %s\n", call->comment);
+            fprintf(out, "    // %s\n", c_comment(p->arena, call->comment));
         layer = call->comment;
         print_broken(out, 4, text_format(p->arena, "%s;", call_text(p, call)),
                      call->line ? text_format(p->arena, "  // :%d", call->line)
@@ -417,7 +420,7 @@ static int gather_lines(Program *p, const Body *body, Line *lines)
             call_text(p, call));
         line->arena |= uses_arena(call);
         if (call->column == COLUMN_COMPUTE)
-            line->comment = call->comment;
+            line->comment = c_comment(p->arena, call->comment);
     }
     return count;
 }
@@ -528,7 +531,8 @@ static void print_statements(Program *p, FILE *out, const Body *body)
         else
             print_broken(out, tab, statement_text(p, call),
                          call->comment
-                             ? text_format(p->arena, "  // %s", call->comment)
+                             ? text_format(p->arena, "  // %s",
+                                           c_comment(p->arena, call->comment))
                              : "");
         if (call->form == FORM_WHILE || call->form == FORM_IF)
             tab += 4;
@@ -570,7 +574,7 @@ void emit_rank(Program *p, FILE *out, int rank)
     print_job(p, out, program);
     fprintf(out, "/* Offsets in the arena m, in floats. */\n\n");
     print_constants(p, out, program, 0, program->block_constants);
-    print_links(program, out);
+    print_links(program, p, out);
     for (int i = 0; i < program->body_count; i++)
         if (program->bodies[i].kind <= BODY_WEIGHT)
             print_prototype(p, out, &program->bodies[i]);
@@ -585,72 +589,12 @@ void emit_rank(Program *p, FILE *out, int rank)
         if (program->bodies[i].kind <= BODY_WEIGHT)
             print_chunk(p, out, &program->bodies[i]);
     for (int i = 0; i < program->tie_count; i++)
-        print_tie(out, &program->ties[i]);
+        print_tie(p, out, &program->ties[i]);
     for (int i = 0; i < program->body_count; i++)
         print_rest(p, out, &program->bodies[i]);
 }
 
 /* ---- files ---- */
-
-static bool make_folders(Program *p, const char *directory)
-{
-    char *path = text_copy(p->arena, directory, strlen(directory));
-    for (char *c = path + 1;; c++) {
-        if (*c && *c != '/')
-            continue;
-        char kept = *c;
-        *c = 0;
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            error_plain(p, "cannot make the folder %s: %s", path,
-                        strerror(errno));
-            help(p, "choose another one: -o FOLDER");
-            return false;
-        }
-        *c = kept;
-        if (!kept)
-            return true;
-    }
-}
-
-static bool same_content(const char *one, const char *other)
-{
-    FILE *a = fopen(one, "r"), *b = fopen(other, "r");
-    bool same = a && b;
-    for (int c = 0; same && c != EOF;) {
-        c = fgetc(a);
-        same = c == fgetc(b);
-    }
-    if (a)
-        fclose(a);
-    if (b)
-        fclose(b);
-    return same;
-}
-
-static bool write_rank(Program *p, const char *directory, int rank)
-{
-    char *path = text_format(p->arena, "%s/rank%d.%s", directory, rank,
-                             source_suffix(p));
-    char *partial = text_format(p->arena, "%s.partial", path);
-    FILE *out = fopen(partial, "w");
-    if (!out) {
-        error_plain(p, "cannot write %s: %s", path, strerror(errno));
-        help(p, "choose another folder: -o FOLDER");
-        return false;
-    }
-    emit_rank(p, out, rank);
-    bool failed = ferror(out) != 0;
-    failed |= fclose(out) != 0;
-    if (!failed && same_content(partial, path)) {
-        remove(partial);  // an unchanged file keeps its time: no new build
-        return true;
-    }
-    if (!failed && rename(partial, path) == 0)
-        return true;
-    error_plain(p, "cannot write %s: %s", path, strerror(errno));
-    remove(partial);
-    return false;
-}
 
 const char *source_suffix(const Program *p)
 {
@@ -659,10 +603,17 @@ const char *source_suffix(const Program *p)
 
 bool emit(Program *p, const char *directory)
 {
-    if (!make_folders(p, directory))
-        return false;
-    for (int r = 0; r < p->ranks; r++)
-        if (!write_rank(p, directory, r))
+    for (int r = 0; r < p->ranks; r++) {
+        Output out;
+        if (!open_output(p, &out,
+                         text_format(p->arena, "%s/rank%d.%s", directory, r,
+                                     source_suffix(p)))) {
+            help(p, "choose another folder: -o FOLDER");
             return false;
+        }
+        emit_rank(p, out.stream, r);
+        if (!close_output(&out))
+            return false;
+    }
     return true;
 }

@@ -25,39 +25,40 @@
 
 /* ---- calls ---- */
 
-Body *new_body(Lowerer *w, BodyKind kind, int chunk)
+Body *new_body(Lowerer *lowerer, BodyKind kind, int chunk)
 {
-    RankProgram *out = w->out;
-    out->bodies = array_grow(w->p->arena, out->bodies, out->body_count,
+    RankProgram *out = lowerer->out;
+    out->bodies = array_grow(lowerer->p->arena, out->bodies, out->body_count,
                              sizeof *out->bodies);
     out->bodies[out->body_count] = (Body){
         .kind = kind,
         .chunk = chunk,
         .name = chunk < 0 ? body_words[kind]
-                          : text_format(w->p->arena, "%s_%d", body_words[kind],
-                                        chunk)};
+                          : text_format(lowerer->p->arena, "%s_%d",
+                                        body_words[kind], chunk)};
     return &out->bodies[out->body_count++];
 }
 
-Call *new_call(Lowerer *w, Body *body, const char *function)
+Call *new_call(Lowerer *lowerer, Body *body, const char *function)
 {
-    body->calls = array_grow(w->p->arena, body->calls, body->call_count,
+    body->calls = array_grow(lowerer->p->arena, body->calls, body->call_count,
                              sizeof *body->calls);
     body->calls[body->call_count] = (Call){.function = function};
     return &body->calls[body->call_count++];
 }
 
-Call *new_form(Lowerer *w, Body *body, Form form, const char *function)
+Call *new_form(Lowerer *lowerer, Body *body, Form form, const char *function)
 {
-    Call *call = new_call(w, body, function);
+    Call *call = new_call(lowerer, body, function);
     call->form = form;
     return call;
 }
 
-bool has_calls(const Lowerer *w, BodyKind kind)
+bool has_calls(const Lowerer *lowerer, BodyKind kind)
 {
-    for (int i = 0; i < w->out->body_count; i++)
-        if (w->out->bodies[i].kind == kind && w->out->bodies[i].call_count)
+    for (int i = 0; i < lowerer->out->body_count; i++)
+        if (lowerer->out->bodies[i].kind == kind &&
+            lowerer->out->bodies[i].call_count)
             return true;
     return false;
 }
@@ -77,33 +78,34 @@ void push_at(Call *call, const char *name)
     push(call, ARG_AT, name, 0);
 }
 
-static bool has_size(const Lowerer *w, const char *name, double number)
+static bool has_size(const Lowerer *lowerer, const char *name, double number)
 {
-    for (int i = 0; i < w->out->size_count; i++)
-        if (strcmp(w->out->sizes[i].name, name) == 0)
-            return (double)w->out->sizes[i].value == number;
+    for (int i = 0; i < lowerer->out->size_count; i++)
+        if (strcmp(lowerer->out->sizes[i].name, name) == 0)
+            return (double)lowerer->out->sizes[i].value == number;
     return false;
 }
 
-void push_size(Lowerer *w, Call *call, const char *name, double number)
+void push_size(Lowerer *lowerer, Call *call, const char *name, double number)
 {
-    push(call, ARG_NUMBER, has_size(w, name, number) ? name : NULL, number);
+    push(call, ARG_NUMBER, has_size(lowerer, name, number) ? name : NULL,
+         number);
 }
 
 /* `n * 8` is an int in the program, as its sizes are. */
-static void push_count(Lowerer *w, Call *call, long n, double width)
+static void push_count(Lowerer *lowerer, Call *call, long n, double width)
 {
-    if (has_size(w, "n", (double)n) && (double)n * width <= INT_MAX)
+    if (has_size(lowerer, "n", (double)n) && (double)n * width <= INT_MAX)
         push(call, ARG_TIMES, "n", width);
     else
         push_number(call, (double)n * width);
 }
 
-const Block *lasting(const Lowerer *w, BlockKind kind, int of)
+const Block *lasting(const Lowerer *lowerer, BlockKind kind, int of)
 {
-    const Program *p = w->p;
+    const Program *p = lowerer->p;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++)
-        if (p->blocks[i].kind == kind && p->blocks[i].rank == w->rank &&
+        if (p->blocks[i].kind == kind && p->blocks[i].rank == lowerer->rank &&
             p->blocks[i].chunk == of)
             return &p->blocks[i];
     return NULL;
@@ -113,9 +115,10 @@ const Block *lasting(const Lowerer *w, BlockKind kind, int of)
 
 /* What a tensor is called inside a chunk's function: a parameter of it, a place
  * in the keep block (k), or a place in the arena (m). */
-static void push_tensor(Lowerer *w, const Chunk *chunk, Call *call, int tensor)
+static void push_tensor(Lowerer *lowerer, const Chunk *chunk, Call *call,
+                        int tensor)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const char *name = tensor == chunk->x         ? "x"
                        : tensor == chunk->y       ? "y"
                        : tensor == chunk->dy      ? "dy"
@@ -134,48 +137,53 @@ static void push_tensor(Lowerer *w, const Chunk *chunk, Call *call, int tensor)
              : p->within[tensor] == BLOCK_HOLD  ? ARG_HOLD
              : p->within[tensor] == BLOCK_DHOLD ? ARG_DHOLD
                                                 : ARG_AT,
-             w->tensor[tensor], 0);
+             lowerer->tensor[tensor], 0);
 }
 
-static void push_parameter(Lowerer *w, Call *call, int parameter)
+static void push_parameter(Lowerer *lowerer, Call *call, int parameter)
 {
     if (parameter < 0)
         push(call, ARG_NULL, NULL, 0);
     else
-        push_at(call, w->parameter[parameter_home(w->p, w->rank, parameter)]);
+        push_at(call, lowerer->parameter[parameter_home(
+                          lowerer->p, lowerer->rank, parameter)]);
 }
 
-static void push_operand(Lowerer *w, const Chunk *chunk, Call *call,
+static void push_operand(Lowerer *lowerer, const Chunk *chunk, Call *call,
                          const Op *op, const Gradient *g, const Operand *o)
 {
-    const Program *p = w->p;
+    const Program *p = lowerer->p;
     int index = o->index ? o->index(p, op, g) : -1;
     switch (o->kind) {
-    case OPERAND_TENSOR: push_tensor(w, chunk, call, index); break;
-    case OPERAND_TARGETS: push_tensor(w, chunk, call, chunk->targets); break;
-    case OPERAND_PARAMETER: push_parameter(w, call, index); break;
+    case OPERAND_TENSOR: push_tensor(lowerer, chunk, call, index); break;
+    case OPERAND_TARGETS:
+        push_tensor(lowerer, chunk, call, chunk->targets);
+        break;
+    case OPERAND_PARAMETER: push_parameter(lowerer, call, index); break;
     case OPERAND_GRADIENT:
         push(call, index < 0 ? ARG_NULL : ARG_AT,
-             index < 0 ? NULL : w->gradient[index], 0);
+             index < 0 ? NULL : lowerer->gradient[index], 0);
         break;
     case OPERAND_LOSS: push(call, ARG_LOSS, "losses", 0); break;
     case OPERAND_SCRATCH: push_at(call, "tmp"); break;
-    case OPERAND_NUMBER: push_size(w, call, o->word, o->value(p, op)); break;
+    case OPERAND_NUMBER:
+        push_size(lowerer, call, o->word, o->value(p, op));
+        break;
     case OPERAND_COUNT:
-        push_count(w, call, positions(p, op), o->value(p, op));
+        push_count(lowerer, call, positions(p, op), o->value(p, op));
         break;
     case OPERAND_REAL: push(call, ARG_REAL, NULL, o->value(p, op)); break;
     }
 }
 
-static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
+static void kernel_call(Lowerer *lowerer, const Chunk *chunk, Body *body,
                         const Op *op, Entry entry, const Gradient *g)
 {
     static const char *const suffix[] = {"forward", "input", "weight", "sum"};
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const Layer *layer = &p->layers[op->layer];
     Call *call = new_call(
-        w, body,
+        lowerer, body,
         entry == ENTRY_SUM
             ? "pp_sum"
             : text_format(p->arena, "pp_%s_%s", op->kind->name, suffix[entry]));
@@ -184,15 +192,15 @@ static void kernel_call(Lowerer *w, const Chunk *chunk, Body *body,
                                 line_of(p, layer->at));
     call->line = line_of(p, op->at);
     if (entry == ENTRY_SUM) {
-        push_tensor(w, chunk, call, g->dx);
-        push_tensor(w, chunk, call, g->dy);
-        push_tensor(w, chunk, call, g->prev);
+        push_tensor(lowerer, chunk, call, g->dx);
+        push_tensor(lowerer, chunk, call, g->dy);
+        push_tensor(lowerer, chunk, call, g->prev);
         push_number(call, (double)p->tensors[g->dx].values);
         return;
     }
     const char *words = op->kind->entry[entry];
     for (const Operand *o; (o = next_operand(&words));)
-        push_operand(w, chunk, call, op, g, o);
+        push_operand(lowerer, chunk, call, op, g, o);
 }
 
 double emulated_ns(const Program *p, double time)
@@ -213,163 +221,166 @@ BodyKind body_of(ActionKind kind)
     return bodies[kind];
 }
 
-static void sleep_call(Lowerer *w, int c, ActionKind kind, Body *body)
+static void sleep_call(Lowerer *lowerer, int c, ActionKind kind, Body *body)
 {
-    Call *call = new_call(w, body, "pp_sleep");
-    push_number(call, emulated_ns(w->p, w->p->cost.compute[kind][c]));
+    Call *call = new_call(lowerer, body, "pp_sleep");
+    push_number(call,
+                emulated_ns(lowerer->p, lowerer->p->cost.compute[kind][c]));
     call->comment = "the modelled time, ns";
 }
 
 /* The calls of a backward that belong to I, or to W, in order. */
-static void gradient_calls(Lowerer *w, const Chunk *chunk, Body *body,
+static void gradient_calls(Lowerer *lowerer, const Chunk *chunk, Body *body,
                            bool weights)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     for (int i = 0; i < chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[chunk->first_gradient + i];
         if ((g->entry == ENTRY_WEIGHT) == weights)
-            kernel_call(w, chunk, body, &p->ops[g->op], g->entry, g);
+            kernel_call(lowerer, chunk, body, &p->ops[g->op], g->entry, g);
     }
 }
 
 /* A whole backward frees what it can on the way; on a chunk that is also split
  * it is I, then W. */
-static void backward_calls(Lowerer *w, int c, Body *body)
+static void backward_calls(Lowerer *lowerer, int c, Body *body)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const Chunk *chunk = &p->chunks[c];
     if (p->frames[c].split) {
-        gradient_calls(w, chunk, body, false);
-        gradient_calls(w, chunk, body, true);
+        gradient_calls(lowerer, chunk, body, false);
+        gradient_calls(lowerer, chunk, body, true);
         return;
     }
     for (int i = 0; i < chunk->gradient_count; i++) {
         const Gradient *g = &p->gradients[chunk->first_gradient + i];
-        kernel_call(w, chunk, body, &p->ops[g->op], g->entry, g);
+        kernel_call(lowerer, chunk, body, &p->ops[g->op], g->entry, g);
     }
 }
 
-static void kernel_calls(Lowerer *w, int c, ActionKind kind, Body *body)
+static void kernel_calls(Lowerer *lowerer, int c, ActionKind kind, Body *body)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const Chunk *chunk = &p->chunks[c];
     for (int i = 0; kind == ACT_F && i < chunk->op_count; i++)
-        kernel_call(w, chunk, body, &p->ops[chunk->first_op + i], ENTRY_FORWARD,
-                    NULL);
+        kernel_call(lowerer, chunk, body, &p->ops[chunk->first_op + i],
+                    ENTRY_FORWARD, NULL);
     if (kind == ACT_B)
-        backward_calls(w, c, body);
+        backward_calls(lowerer, c, body);
     else if (kind != ACT_F)
-        gradient_calls(w, chunk, body, kind == ACT_W);
+        gradient_calls(lowerer, chunk, body, kind == ACT_W);
 }
 
-static void chunk_body(Lowerer *w, int c, ActionKind kind)
+static void chunk_body(Lowerer *lowerer, int c, ActionKind kind)
 {
-    Program *p = w->p;
-    Body *body = new_body(w, body_of(kind), c);
-    Call *begin = new_call(w, body, "pp_begin");
+    Program *p = lowerer->p;
+    Body *body = new_body(lowerer, body_of(kind), c);
+    Call *begin = new_call(lowerer, body, "pp_begin");
     push(begin, ARG_TEXT, text_format(p->arena, "%d%s", c, action_names[kind]),
          0);
     push(begin, ARG_MICRO, "micro", 0);
     if (p->emulate)
-        sleep_call(w, c, kind, body);
+        sleep_call(lowerer, c, kind, body);
     else
-        kernel_calls(w, c, kind, body);
-    new_call(w, body, "pp_end");
+        kernel_calls(lowerer, c, kind, body);
+    new_call(lowerer, body, "pp_end");
     for (int i = 0; i < body->call_count; i++)
         for (int k = 0; k < MICRO_KINDS; k++)
             body->takes[k] |= call_uses(&body->calls[i], block_words[k]);
 }
 
 /* One function for each kind of action that the rank's list has. */
-static void chunk_bodies(Lowerer *w, int c)
+static void chunk_bodies(Lowerer *lowerer, int c)
 {
     bool used[ACT_W + 1] = {false};
-    const List *list = &w->p->lists[w->rank];
+    const List *list = &lowerer->p->lists[lowerer->rank];
     for (int i = 0; i < list->count; i++)
-        if (list->at[i].kind <= ACT_W && list->at[i].chunk == c)
+        if (is_compute(list->at[i].kind) && list->at[i].chunk == c)
             used[list->at[i].kind] = true;
-    for (int kind = 0; kind <= ACT_W; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         if (used[kind])
-            chunk_body(w, c, (ActionKind)kind);
+            chunk_body(lowerer, c, (ActionKind)kind);
 }
 
 /* ---- the pass ---- */
 
-static bool has_link(const Lowerer *w, bool sends)
+static bool has_link(const Lowerer *lowerer, bool sends)
 {
-    for (int i = 0; i < w->out->link_count; i++)
-        if (w->out->links[i].sends == sends)
+    for (int i = 0; i < lowerer->out->link_count; i++)
+        if (lowerer->out->links[i].sends == sends)
             return true;
     return false;
 }
 
-static void emulated_rank(Lowerer *w)
+static void emulated_rank(Lowerer *lowerer)
 {
-    for (int c = 0; c < w->p->chunk_count; c++)
-        if (w->p->chunks[c].rank == w->rank)
-            chunk_bodies(w, c);
-    phase_bodies(w);
-    name_emulated(w, has_link(w, true), has_link(w, false));
-    w->out->block_constants = w->out->constant_count;
-    main_body(w);
+    for (int c = 0; c < lowerer->p->chunk_count; c++)
+        if (lowerer->p->chunks[c].rank == lowerer->rank)
+            chunk_bodies(lowerer, c);
+    phase_bodies(lowerer);
+    name_emulated(lowerer, has_link(lowerer, true), has_link(lowerer, false));
+    lowerer->out->block_constants = lowerer->out->constant_count;
+    main_body(lowerer);
 }
 
 /* Names by tensor and parameter, and the set of all names. */
-static void take_tables(Lowerer *w)
+static void take_tables(Lowerer *lowerer)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     size_t parameters = (size_t)p->parameter_count + 1;
     size_t names = (size_t)p->tensor_count + 4 * parameters +
                    (size_t)p->block_count / 2 + 256;
-    for (w->taken_size = 256; w->taken_size < 4 * names;)
-        w->taken_size *= 2;
-    w->taken = arena_take(p->arena, sizeof *w->taken * w->taken_size);
-    w->tensor = arena_take(p->arena,
-                           sizeof *w->tensor * (size_t)p->tensor_count);
-    const char ***by_parameter[] = {&w->parameter, &w->gradient, &w->moment[0],
-                                    &w->moment[1], &w->master};
+    for (lowerer->taken_size = 256; lowerer->taken_size < 4 * names;)
+        lowerer->taken_size *= 2;
+    lowerer->taken = arena_take(p->arena,
+                                sizeof *lowerer->taken * lowerer->taken_size);
+    lowerer->tensor = arena_take(p->arena, sizeof *lowerer->tensor *
+                                               (size_t)p->tensor_count);
+    const char ***by_parameter[] = {&lowerer->parameter, &lowerer->gradient,
+                                    &lowerer->moment[0], &lowerer->moment[1],
+                                    &lowerer->master};
     for (size_t i = 0; i < sizeof by_parameter / sizeof *by_parameter; i++)
         *by_parameter[i] = arena_take(p->arena, sizeof(char *) * parameters);
     for (int kind = 0; kind <= BLOCK_VARIANCE; kind++)
-        w->place[kind] = arena_take(p->arena,
-                                    sizeof *w->place[kind] * parameters);
+        lowerer->place[kind] = arena_take(
+            p->arena, sizeof *lowerer->place[kind] * parameters);
 }
 
 static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
 {
-    Lowerer w = {.p = p,
-                 .rank = rank,
-                 .out = &p->programs[rank],
-                 .slots = slots,
-                 .ahead = ahead};
-    take_tables(&w);
-    enter_reserved(&w);
-    name_sizes(&w);
+    Lowerer lowerer = {.p = p,
+                       .rank = rank,
+                       .out = &p->programs[rank],
+                       .slots = slots,
+                       .ahead = ahead};
+    take_tables(&lowerer);
+    enter_reserved(&lowerer);
+    name_sizes(&lowerer);
     if (p->emulate) {
-        emulated_rank(&w);
+        emulated_rank(&lowerer);
         return;
     }
-    const Block *scratch = lasting(&w, BLOCK_SCRATCH, -1);
-    name_blocks(&w);
-    w.out->block_constants = w.out->constant_count;
-    name_lasting(&w);
-    name_ranges(&w);
-    name_fixed(&w);
+    const Block *scratch = lasting(&lowerer, BLOCK_SCRATCH, -1);
+    name_blocks(&lowerer);
+    lowerer.out->block_constants = lowerer.out->constant_count;
+    name_lasting(&lowerer);
+    name_ranges(&lowerer);
+    name_fixed(&lowerer);
     for (int c = 0; c < p->chunk_count; c++) {
         if (p->chunks[c].rank != rank)
             continue;
-        name_chunk(&w, c, scratch->offset);
-        chunk_bodies(&w, c);
+        name_chunk(&lowerer, c, scratch->offset);
+        chunk_bodies(&lowerer, c);
     }
-    phase_bodies(&w);
-    reduce_body(&w);
-    update_body(&w);
-    initialise_body(&w);
-    save_body(&w);
+    phase_bodies(&lowerer);
+    reduce_body(&lowerer);
+    update_body(&lowerer);
+    initialise_body(&lowerer);
+    save_body(&lowerer);
     if (ahead)
-        undo_bodies(&w);
-    tie_owners(&w);
-    main_body(&w);
+        undo_bodies(&lowerer);
+    tie_owners(&lowerer);
+    main_body(&lowerer);
 }
 
 bool lower(Program *p)

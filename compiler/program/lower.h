@@ -41,51 +41,51 @@ typedef struct Lowerer {
 
 /* ---- lower.c ---- */
 
-Body *new_body(Lowerer *w, BodyKind kind, int chunk);
-Call *new_call(Lowerer *w, Body *body, const char *function);
-Call *new_form(Lowerer *w, Body *body, Form form, const char *function);
+Body *new_body(Lowerer *lowerer, BodyKind kind, int chunk);
+Call *new_call(Lowerer *lowerer, Body *body, const char *function);
+Call *new_form(Lowerer *lowerer, Body *body, Form form, const char *function);
 void push(Call *call, ArgKind kind, const char *name, double number);
 void push_number(Call *call, double number);
 void push_at(Call *call, const char *name);
-void push_size(Lowerer *w, Call *call, const char *name, double number);    // by its name, if it has that value
-bool has_calls(const Lowerer *w, BodyKind kind);
+void push_size(Lowerer *lowerer, Call *call, const char *name, double number);    // by its name, if it has that value
+bool has_calls(const Lowerer *lowerer, BodyKind kind);
 BodyKind body_of(ActionKind kind);                   // of a compute
 /* The rank's block that lives all along, or NULL. */
-const Block *lasting(const Lowerer *w, BlockKind kind, int of);
+const Block *lasting(const Lowerer *lowerer, BlockKind kind, int of);
 
 /* ---- lower_names.c ---- */
 
-bool enter(Lowerer *w, const char *name);  // false: it is taken
-void enter_reserved(Lowerer *w);
-void name_blocks(Lowerer *w);
-void name_lasting(Lowerer *w);
-void name_ranges(Lowerer *w);
-void name_fixed(Lowerer *w);
-void name_sizes(Lowerer *w);
-const char *lasting_name(const Lowerer *w, const Block *b);
-void name_chunk(Lowerer *w, int c, size_t scratch);
-const char *block_name(Lowerer *w, int block);
-void name_emulated(Lowerer *w, bool sends, bool receives);
+bool enter(Lowerer *lowerer, const char *name);  // false: it is taken
+void enter_reserved(Lowerer *lowerer);
+void name_blocks(Lowerer *lowerer);
+void name_lasting(Lowerer *lowerer);
+void name_ranges(Lowerer *lowerer);
+void name_fixed(Lowerer *lowerer);
+void name_sizes(Lowerer *lowerer);
+const char *lasting_name(const Lowerer *lowerer, const Block *b);
+void name_chunk(Lowerer *lowerer, int c, size_t scratch);
+const char *block_name(Lowerer *lowerer, int block);
+void name_emulated(Lowerer *lowerer, bool sends, bool receives);
 
 /* ---- lower_step.c ---- */
 
-void phase_bodies(Lowerer *w);
-void reduce_body(Lowerer *w);
-void update_body(Lowerer *w);
-void initialise_body(Lowerer *w);
-void save_body(Lowerer *w);
+void phase_bodies(Lowerer *lowerer);
+void reduce_body(Lowerer *lowerer);
+void update_body(Lowerer *lowerer);
+void initialise_body(Lowerer *lowerer);
+void save_body(Lowerer *lowerer);
 
 /* ---- lower_ahead.c ---- */
 
 /* [rank] the entries of its list that need no norm. */
 int *count_ahead(Program *p);
-void undo_bodies(Lowerer *w);
+void undo_bodies(Lowerer *lowerer);
 
 /* ---- lower_job.c ---- */
 
-const char *tie_name(const Lowerer *w, const Tie *tie);      // of its record
-void tie_owners(Lowerer *w);
-void main_body(Lowerer *w);
+const char *tie_name(const Lowerer *lowerer, const Tie *tie);      // of its record
+void tie_owners(Lowerer *lowerer);
+void main_body(Lowerer *lowerer);
 void job_records(Program *p);                        // of all ranks, once their links are known
 /* Fields are pushed in the order of the record. */
 Record *new_record(Program *p, const char *type, const char *name);

@@ -50,12 +50,12 @@ int *count_ahead(Program *p)
 
 /* ---- undo ---- */
 
-static void copy_call(Lowerer *w, BodyKind kind, const Block *first,
+static void copy_call(Lowerer *lowerer, BodyKind kind, const Block *first,
                       size_t copy, size_t floats)
 {
-    Body *body = &w->out->bodies[w->out->body_count - 1];
-    Call *call = new_call(w, body, "pp_copy");
-    const char *own = lasting_name(w, first);
+    Body *body = &lowerer->out->bodies[lowerer->out->body_count - 1];
+    Call *call = new_call(lowerer, body, "pp_copy");
+    const char *own = lasting_name(lowerer, first);
     if (kind == BODY_UNDO)
         push_at(call, own);
     push(call, ARG_AT, "old", (double)copy);
@@ -67,18 +67,18 @@ static void copy_call(Lowerer *w, BodyKind kind, const Block *first,
 
 /* Blocks that stand side by side are copied at once: the parameters, then what
  * the optimizer keeps of them. */
-static void copies_body(Lowerer *w, BodyKind kind)
+static void copies_body(Lowerer *lowerer, BodyKind kind)
 {
-    const Program *p = w->p;
+    const Program *p = lowerer->p;
     const Block *first = NULL;
     size_t end = 0, copy = 0;
-    new_body(w, kind, -1);
+    new_body(lowerer, kind, -1);
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
         const Block *b = &p->blocks[i];
-        if (b->rank != w->rank || !is_updated(b->kind))
+        if (b->rank != lowerer->rank || !is_updated(b->kind))
             continue;
         if (first && b->offset != end) {
-            copy_call(w, kind, first, copy, end - first->offset);
+            copy_call(lowerer, kind, first, copy, end - first->offset);
             copy += end - first->offset;
         }
         if (!first || b->offset != end)
@@ -86,11 +86,11 @@ static void copies_body(Lowerer *w, BodyKind kind)
         end = b->offset + b->floats;
     }
     if (first)
-        copy_call(w, kind, first, copy, end - first->offset);
+        copy_call(lowerer, kind, first, copy, end - first->offset);
 }
 
-void undo_bodies(Lowerer *w)
+void undo_bodies(Lowerer *lowerer)
 {
-    copies_body(w, BODY_REMEMBER);
-    copies_body(w, BODY_UNDO);
+    copies_body(lowerer, BODY_REMEMBER);
+    copies_body(lowerer, BODY_UNDO);
 }

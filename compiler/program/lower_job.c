@@ -39,9 +39,9 @@ static int rank_of_use(const Program *p, int parameter)
     return p->chunks[chunk_of_layer(p, p->parameters[parameter].layer)].rank;
 }
 
-const char *tie_name(const Lowerer *w, const Tie *tie)
+const char *tie_name(const Lowerer *lowerer, const Tie *tie)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     return text_format(p->arena, "tie_%s",
                        identifier(p, p->parameters[tie->root].name));
 }
@@ -54,14 +54,14 @@ static bool is_owner(const Program *p, const Tie *tie, int rank)
     return false;
 }
 
-void tie_owners(Lowerer *w)
+void tie_owners(Lowerer *lowerer)
 {
-    Program *p = w->p;
-    RankProgram *out = w->out;
+    Program *p = lowerer->p;
+    RankProgram *out = lowerer->out;
     for (int t = 0; t < p->tie_count; t++) {
         const Tie *tie = &p->ties[t];
         const Parameter *root = &p->parameters[tie->root];
-        if (!is_owner(p, tie, w->rank))
+        if (!is_owner(p, tie, lowerer->rank))
             continue;
         int *ranks = arena_take(p->arena,
                                 sizeof *ranks * (size_t)tie->use_count);
@@ -70,7 +70,7 @@ void tie_owners(Lowerer *w)
         out->ties = array_grow(p->arena, out->ties, out->tie_count,
                                sizeof *out->ties);
         out->ties[out->tie_count++] = (TieOwners){
-            .name = tie_name(w, tie),
+            .name = tie_name(lowerer, tie),
             .ranks_name = text_format(p->arena, "owners_%s",
                                       identifier(p, root->name)),
             .parameter = root->name,
@@ -209,6 +209,9 @@ static void job_record(Program *p, int rank)
         "planned idle share of the step";
     push_field(p, job, "data", ARG_NULL, NULL, 0)->record = data_record(p,
                                                                         rank);
+    if (p->set.skip_nonfinite)
+        number_field(p, job, "skip", 1,
+                     "a step whose loss or norm is no number");
     if (p->target == TARGET_CUDA)
         cuda_fields(p, job, out->route_count);
 }
@@ -226,83 +229,84 @@ void job_records(Program *p)
 
 /* ---- main ---- */
 
-static void body_call(Lowerer *w, Body *body, BodyKind kind)
+static void body_call(Lowerer *lowerer, Body *body, BodyKind kind)
 {
-    if (has_calls(w, kind))
-        push(new_call(w, body, body_words[kind]), ARG_ARENA, "m", 0);
+    if (has_calls(lowerer, kind))
+        push(new_call(lowerer, body, body_words[kind]), ARG_ARENA, "m", 0);
 }
 
-static void zero_call(Lowerer *w, Body *body)
+static void zero_call(Lowerer *lowerer, Body *body)
 {
-    if (!w->first_gradient)
+    if (!lowerer->first_gradient)
         return;
-    Call *call = new_call(w, body, "pp_zero");
-    push_at(call, w->first_gradient);
-    push(call, ARG_NUMBER, w->gradients, (double)w->gradient_floats);
+    Call *call = new_call(lowerer, body, "pp_zero");
+    push_at(call, lowerer->first_gradient);
+    push(call, ARG_NUMBER, lowerer->gradients,
+         (double)lowerer->gradient_floats);
 }
 
 /* The update that a norm beyond the limit, known too late, should have scaled;
  * inside a step its warmup was in vain as well. */
-static void settle_calls(Lowerer *w, Body *body, bool inside)
+static void settle_calls(Lowerer *lowerer, Body *body, bool inside)
 {
-    Call *call = new_form(w, body, FORM_IF, "pp_settle");
-    push(call, ARG_REAL, NULL, w->p->set.clip.value);
+    Call *call = new_form(lowerer, body, FORM_IF, "pp_settle");
+    push(call, ARG_REAL, NULL, lowerer->p->set.clip.value);
     call->comment = "the last update was beyond it";
-    body_call(w, body, BODY_UNDO);
-    body_call(w, body, BODY_UPDATE);
+    body_call(lowerer, body, BODY_UNDO);
+    body_call(lowerer, body, BODY_UPDATE);
     if (inside) {
-        new_call(w, body, "pp_restart");
-        body_call(w, body, BODY_WARMUP);
+        new_call(lowerer, body, "pp_restart");
+        body_call(lowerer, body, BODY_WARMUP);
     }
-    new_form(w, body, FORM_END, NULL);
+    new_form(lowerer, body, FORM_END, NULL);
 }
 
 /* Clipping a step later: warmup runs before the last update is known to be
  * right, and the gradients that it was made of stay until then. */
-static void step_calls(Lowerer *w, Body *body)
+static void step_calls(Lowerer *lowerer, Body *body)
 {
-    if (w->ahead) {
-        body_call(w, body, BODY_WARMUP);
-        settle_calls(w, body, true);
-        body_call(w, body, BODY_REMEMBER);
+    if (lowerer->ahead) {
+        body_call(lowerer, body, BODY_WARMUP);
+        settle_calls(lowerer, body, true);
+        body_call(lowerer, body, BODY_REMEMBER);
     }
-    zero_call(w, body);
-    for (int kind = w->ahead ? BODY_STEADY : BODY_WARMUP; kind <= BODY_UPDATE;
-         kind++)
-        body_call(w, body, (BodyKind)kind);
+    zero_call(lowerer, body);
+    for (int kind = lowerer->ahead ? BODY_STEADY : BODY_WARMUP;
+         kind <= BODY_UPDATE; kind++)
+        body_call(lowerer, body, (BodyKind)kind);
 }
 
-static void loop_calls(Lowerer *w, Body *body)
+static void loop_calls(Lowerer *lowerer, Body *body)
 {
-    bool cuda = w->p->target == TARGET_CUDA;
-    new_form(w, body, FORM_WHILE, "pp_next_step");
+    bool cuda = lowerer->p->target == TARGET_CUDA;
+    new_form(lowerer, body, FORM_WHILE, "pp_next_step");
     if (cuda)
-        new_form(w, body, FORM_IF, "pp_capture");
-    step_calls(w, body);
+        new_form(lowerer, body, FORM_IF, "pp_capture");
+    step_calls(lowerer, body);
     if (cuda) {
-        new_form(w, body, FORM_END, NULL);
-        new_call(w, body, "pp_launch");
+        new_form(lowerer, body, FORM_END, NULL);
+        new_call(lowerer, body, "pp_launch");
     }
-    new_form(w, body, FORM_END, NULL);
+    new_form(lowerer, body, FORM_END, NULL);
 }
 
-void main_body(Lowerer *w)
+void main_body(Lowerer *lowerer)
 {
-    const Program *p = w->p;
-    Body *body = new_body(w, BODY_MAIN, -1);
-    Call *start = new_form(w, body, FORM_ARENA, "pp_start");
+    const Program *p = lowerer->p;
+    Body *body = new_body(lowerer, BODY_MAIN, -1);
+    Call *start = new_form(lowerer, body, FORM_ARENA, "pp_start");
     push(start, ARG_RECORD, "job", 0);
     push(start, ARG_NAME, "argc", 0);
     push(start, ARG_NAME, "argv", 0);
     if (p->emulate) {
-        Call *emulate = new_call(w, body, "pp_emulate");
+        Call *emulate = new_call(lowerer, body, "pp_emulate");
         push_number(emulate, emulated_ns(p, p->makespan));
         emulate->comment = "what the plan gives a step, ns";
     }
-    body_call(w, body, BODY_INITIALISE);
-    loop_calls(w, body);
-    if (w->ahead)
-        settle_calls(w, body, false);
-    body_call(w, body, BODY_SAVE);
-    new_form(w, body, FORM_RETURN, "pp_finish");
+    body_call(lowerer, body, BODY_INITIALISE);
+    loop_calls(lowerer, body);
+    if (lowerer->ahead)
+        settle_calls(lowerer, body, false);
+    body_call(lowerer, body, BODY_SAVE);
+    new_form(lowerer, body, FORM_RETURN, "pp_finish");
 }

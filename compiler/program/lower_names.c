@@ -57,47 +57,48 @@ static size_t hash(const char *text)
 }
 
 /* Enters the name into the set; false when it is there already. */
-bool enter(Lowerer *w, const char *name)
+bool enter(Lowerer *lowerer, const char *name)
 {
-    size_t at = hash(name) & (w->taken_size - 1);
-    for (; w->taken[at]; at = (at + 1) & (w->taken_size - 1))
-        if (strcmp(w->taken[at], name) == 0)
+    size_t at = hash(name) & (lowerer->taken_size - 1);
+    for (; lowerer->taken[at]; at = (at + 1) & (lowerer->taken_size - 1))
+        if (strcmp(lowerer->taken[at], name) == 0)
             return false;
-    w->taken[at] = name;
+    lowerer->taken[at] = name;
     return true;
 }
 
-static const char *unique(Lowerer *w, const char *name)
+static const char *unique(Lowerer *lowerer, const char *name)
 {
-    const char *made = identifier(w->p, name);
-    for (int i = 2; !enter(w, made); i++)
-        made = text_format(w->p->arena, "%s_%d", identifier(w->p, name), i);
+    const char *made = identifier(lowerer->p, name);
+    for (int i = 2; !enter(lowerer, made); i++)
+        made = text_format(lowerer->p->arena, "%s_%d",
+                           identifier(lowerer->p, name), i);
     return made;
 }
 
-static const char *constant_named(Lowerer *w, const char *name, size_t value,
-                                  const char *comment)
+static const char *constant_named(Lowerer *lowerer, const char *name,
+                                  size_t value, const char *comment)
 {
-    RankProgram *out = w->out;
-    const char *made = unique(w, name);
-    out->constants = array_grow(w->p->arena, out->constants,
+    RankProgram *out = lowerer->out;
+    const char *made = unique(lowerer, name);
+    out->constants = array_grow(lowerer->p->arena, out->constants,
                                 out->constant_count, sizeof *out->constants);
     out->constants[out->constant_count++] = (Constant){made, comment, value};
     return made;
 }
 
-static void section(Lowerer *w, const char *title)
+static void section(Lowerer *lowerer, const char *title)
 {
-    RankProgram *out = w->out;
-    out->constants = array_grow(w->p->arena, out->constants,
+    RankProgram *out = lowerer->out;
+    out->constants = array_grow(lowerer->p->arena, out->constants,
                                 out->constant_count, sizeof *out->constants);
     out->constants[out->constant_count++] = (Constant){NULL, title, 0};
 }
 
-void enter_reserved(Lowerer *w)
+void enter_reserved(Lowerer *lowerer)
 {
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        enter(w, reserved[i]);
+        enter(lowerer, reserved[i]);
 }
 
 /* ---- constants ---- */
@@ -128,48 +129,49 @@ static const char *lasting_title(BlockKind kind)
                                     : "what the optimizer changes of each";
 }
 
-static void name_lasting_block(Lowerer *w, const Block *b)
+static void name_lasting_block(Lowerer *lowerer, const Block *b)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const Parameter *q = &p->parameters[b->chunk];
     const char *name = constant_named(
-        w, text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
+        lowerer,
+        text_format(p->arena, "%s%s", lasting_prefix(b->kind), q->name),
         b->offset, shape_text(p, q->rows, q->columns));
     if (b->kind == BLOCK_PARAMETER)
-        w->parameter[b->chunk] = name;
+        lowerer->parameter[b->chunk] = name;
     else if (b->kind == BLOCK_GRADIENT)
-        w->gradient[b->chunk] = name;
+        lowerer->gradient[b->chunk] = name;
     else
-        w->master[b->chunk] = name;
+        lowerer->master[b->chunk] = name;
 }
 
 /* Mean and variance have names by ranges alone: nothing else takes them. */
-void name_lasting(Lowerer *w)
+void name_lasting(Lowerer *lowerer)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const char *title = NULL;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
         const Block *b = &p->blocks[i];
-        if (b->rank != w->rank || b->kind > BLOCK_VARIANCE)
+        if (b->rank != lowerer->rank || b->kind > BLOCK_VARIANCE)
             continue;
-        w->place[b->kind][b->chunk] = b;
+        lowerer->place[b->kind][b->chunk] = b;
         if (b->kind == BLOCK_MEAN || b->kind == BLOCK_VARIANCE)
             continue;
         const char *own = lasting_title(b->kind);
         if (own != title)
-            section(w, own);
+            section(lowerer, own);
         title = own;
-        name_lasting_block(w, b);
+        name_lasting_block(lowerer, b);
     }
 }
 
-const char *lasting_name(const Lowerer *w, const Block *b)
+const char *lasting_name(const Lowerer *lowerer, const Block *b)
 {
-    return b->kind == BLOCK_PARAMETER  ? w->parameter[b->chunk]
-           : b->kind == BLOCK_GRADIENT ? w->gradient[b->chunk]
+    return b->kind == BLOCK_PARAMETER  ? lowerer->parameter[b->chunk]
+           : b->kind == BLOCK_GRADIENT ? lowerer->gradient[b->chunk]
            : b->kind == BLOCK_MASTER
-               ? w->master[b->chunk]
-               : w->moment[b->kind - BLOCK_MEAN][b->chunk];
+               ? lowerer->master[b->chunk]
+               : lowerer->moment[b->kind - BLOCK_MEAN][b->chunk];
 }
 
 /* ---- ranges: what one call of a step takes together ---- */
@@ -181,32 +183,37 @@ static bool follows(const Block *before, const Block *b)
 
 /* Does one call update both: everything of b stands right behind that of a, and
  * decays alike. */
-static bool updated_together(const Lowerer *w, int a, int b)
+static bool updated_together(const Lowerer *lowerer, int a, int b)
 {
-    const Program *p = w->p;
+    const Program *p = lowerer->p;
     static const BlockKind kinds[] = {BLOCK_GRADIENT, BLOCK_MEAN,
                                       BLOCK_VARIANCE};
-    BlockKind values = w->master[a] ? BLOCK_MASTER : BLOCK_PARAMETER;
-    bool together = follows(w->place[values][a], w->place[values][b]);
+    BlockKind values = lowerer->master[a] ? BLOCK_MASTER : BLOCK_PARAMETER;
+    bool together = follows(lowerer->place[values][a],
+                            lowerer->place[values][b]);
     for (int i = 0; i < 3; i++)
-        together &= follows(w->place[kinds[i]][a], w->place[kinds[i]][b]);
+        together &= follows(lowerer->place[kinds[i]][a],
+                            lowerer->place[kinds[i]][b]);
     return together && (p->set.decay == 0 ||
                         p->parameters[a].decay == p->parameters[b].decay);
 }
 
-static void add_to_ranges(Lowerer *w, int parameter)
+static void add_to_ranges(Lowerer *lowerer, int parameter)
 {
-    Program *p = w->p;
-    Range *last = w->range_count ? &w->ranges[w->range_count - 1] : NULL;
-    if (!last || !updated_together(w, last->last, parameter)) {
-        w->ranges = array_grow(p->arena, w->ranges, w->range_count,
-                               sizeof *w->ranges);
-        last = &w->ranges[w->range_count++];
+    Program *p = lowerer->p;
+    Range *last = lowerer->range_count
+                      ? &lowerer->ranges[lowerer->range_count - 1]
+                      : NULL;
+    if (!last || !updated_together(lowerer, last->last, parameter)) {
+        lowerer->ranges = array_grow(p->arena, lowerer->ranges,
+                                     lowerer->range_count,
+                                     sizeof *lowerer->ranges);
+        last = &lowerer->ranges[lowerer->range_count++];
         *last = (Range){.first = parameter};
     }
     last->last = parameter;
-    last->floats = w->place[BLOCK_GRADIENT][parameter]->offset -
-                   w->place[BLOCK_GRADIENT][last->first]->offset +
+    last->floats = lowerer->place[BLOCK_GRADIENT][parameter]->offset -
+                   lowerer->place[BLOCK_GRADIENT][last->first]->offset +
                    parameter_values(&p->parameters[parameter]);
 }
 
@@ -217,119 +224,122 @@ static const char *moment_word(const Program *p, BlockKind kind)
                                                  : "velocity";
 }
 
-static void name_range(Lowerer *w, Range *range)
+static void name_range(Lowerer *lowerer, Range *range)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     const Parameter *first = &p->parameters[range->first];
-    const char *which = w->range_count == 1 ? "updated"
-                        : first->decay      ? "decayed"
-                                            : "undecayed";
-    section(w, text_format(p->arena, "what one call updates: %s to %s",
-                           first->name, p->parameters[range->last].name));
-    range->name = constant_named(w, text_format(p->arena, "%s_floats", which),
+    const char *which = lowerer->range_count == 1 ? "updated"
+                        : first->decay            ? "decayed"
+                                                  : "undecayed";
+    section(lowerer, text_format(p->arena, "what one call updates: %s to %s",
+                                 first->name, p->parameters[range->last].name));
+    range->name = constant_named(lowerer,
+                                 text_format(p->arena, "%s_floats", which),
                                  range->floats, "of each of its operands");
     for (int k = 0; k < 2; k++) {
         BlockKind kind = (BlockKind)(BLOCK_MEAN + k);
-        const Block *b = w->place[kind][range->first];
+        const Block *b = lowerer->place[kind][range->first];
         if (b)
-            w->moment[k][range->first] = constant_named(
-                w, text_format(p->arena, "%s_%s", which, moment_word(p, kind)),
+            lowerer->moment[k][range->first] = constant_named(
+                lowerer,
+                text_format(p->arena, "%s_%s", which, moment_word(p, kind)),
                 b->offset, text_format(p->arena, "[%zu]", range->floats));
     }
 }
 
-static void name_gradients(Lowerer *w)
+static void name_gradients(Lowerer *lowerer)
 {
-    const Program *p = w->p;
+    const Program *p = lowerer->p;
     size_t first = 0, end = 0;
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++) {
         const Block *b = &p->blocks[i];
-        if (b->rank != w->rank || b->kind != BLOCK_GRADIENT)
+        if (b->rank != lowerer->rank || b->kind != BLOCK_GRADIENT)
             continue;
-        if (!w->first_gradient) {
+        if (!lowerer->first_gradient) {
             first = b->offset;
-            w->first_gradient = w->gradient[b->chunk];
+            lowerer->first_gradient = lowerer->gradient[b->chunk];
         }
         end = b->offset + b->floats;
     }
-    if (!w->first_gradient)
+    if (!lowerer->first_gradient)
         return;
-    section(w, "what one call clears");
-    w->gradient_floats = end - first;
-    w->gradients = constant_named(w, "gradient_floats", end - first,
-                                  "of all gradients");
+    section(lowerer, "what one call clears");
+    lowerer->gradient_floats = end - first;
+    lowerer->gradients = constant_named(lowerer, "gradient_floats", end - first,
+                                        "of all gradients");
 }
 
-void name_ranges(Lowerer *w)
+void name_ranges(Lowerer *lowerer)
 {
-    const Program *p = w->p;
-    name_gradients(w);
+    const Program *p = lowerer->p;
+    name_gradients(lowerer);
     for (int i = 0; i < p->block_count && p->blocks[i].kind < BLOCK_KEEP; i++)
-        if (p->blocks[i].rank == w->rank &&
+        if (p->blocks[i].rank == lowerer->rank &&
             p->blocks[i].kind == BLOCK_PARAMETER)
-            add_to_ranges(w, p->blocks[i].chunk);
-    for (int i = 0; i < w->range_count; i++)
-        name_range(w, &w->ranges[i]);
+            add_to_ranges(lowerer, p->blocks[i].chunk);
+    for (int i = 0; i < lowerer->range_count; i++)
+        name_range(lowerer, &lowerer->ranges[i]);
 }
 
 /* ---- more constants ---- */
 
-static void name_whole(Lowerer *w, const char *name, const Block *b)
+static void name_whole(Lowerer *lowerer, const char *name, const Block *b)
 {
-    RankProgram *out = w->out;
+    RankProgram *out = lowerer->out;
     if (!b || !b->floats)
         return;
-    out->constants = array_grow(w->p->arena, out->constants,
+    out->constants = array_grow(lowerer->p->arena, out->constants,
                                 out->constant_count, sizeof *out->constants);
     out->constants[out->constant_count++] = (Constant){
-        name, text_format(w->p->arena, "[%zu]", b->floats), b->offset};
+        name, text_format(lowerer->p->arena, "[%zu]", b->floats), b->offset};
 }
 
 /* losses, tmp and old: names that nothing else may have. */
-void name_fixed(Lowerer *w)
+void name_fixed(Lowerer *lowerer)
 {
-    const Block *tmp = lasting(w, BLOCK_TMP, -1),
-                *losses = lasting(w, BLOCK_LOSSES, -1),
-                *old = lasting(w, BLOCK_UNDO, -1);
+    const Block *tmp = lasting(lowerer, BLOCK_TMP, -1),
+                *losses = lasting(lowerer, BLOCK_LOSSES, -1),
+                *old = lasting(lowerer, BLOCK_UNDO, -1);
     if (losses || (tmp && tmp->floats))
-        section(w, "losses of the micro-batches; scratch inside kernels");
-    name_whole(w, "losses", losses);
-    name_whole(w, "tmp", tmp);
+        section(lowerer, "losses of the micro-batches; scratch inside kernels");
+    name_whole(lowerer, "losses", losses);
+    name_whole(lowerer, "tmp", tmp);
     if (old)
-        section(w, "parameters, and what the optimizer keeps of them, before "
-                   "the last update");
-    name_whole(w, "old", old);
+        section(lowerer,
+                "parameters, and what the optimizer keeps of them, before "
+                "the last update");
+    name_whole(lowerer, "old", old);
 }
 
-static void name_tensor(Lowerer *w, int tensor, size_t scratch)
+static void name_tensor(Lowerer *lowerer, int tensor, size_t scratch)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     bool dies = p->within[tensor] == BLOCK_SCRATCH;
-    w->tensor[tensor] = constant_named(w, p->tensors[tensor].name,
-                                       p->inside[tensor] + (dies ? scratch : 0),
-                                       tensor_shape(p, tensor));
+    lowerer->tensor[tensor] = constant_named(
+        lowerer, p->tensors[tensor].name,
+        p->inside[tensor] + (dies ? scratch : 0), tensor_shape(p, tensor));
 }
 
 /* The chunk's tensors that lie in one kind of block, or in the scratch. */
-static void name_within(Lowerer *w, const Chunk *chunk, BlockKind kind,
+static void name_within(Lowerer *lowerer, const Chunk *chunk, BlockKind kind,
                         size_t scratch)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     for (int i = chunk->first_op; i < chunk->first_op + chunk->op_count; i++) {
         int own[2] = {p->ops[i].output, p->ops[i].stats};
         for (int k = 0; k < 2; k++)
             if (own[k] >= 0 && p->within[own[k]] == kind)
-                name_tensor(w, own[k], scratch);
+                name_tensor(lowerer, own[k], scratch);
     }
     for (int i = chunk->first_gradient;
          i < chunk->first_gradient + chunk->gradient_count; i++) {
         int dx = p->gradients[i].dx;
         if (dx >= 0 && p->within[dx] == kind)
-            name_tensor(w, dx, scratch);
+            name_tensor(lowerer, dx, scratch);
     }
 }
 
-void name_chunk(Lowerer *w, int c, size_t scratch)
+void name_chunk(Lowerer *lowerer, int c, size_t scratch)
 {
     static const struct {
         BlockKind kind;
@@ -343,16 +353,16 @@ void name_chunk(Lowerer *w, int c, size_t scratch)
         {BLOCK_SCRATCH, "scratch, dead when its action ends"},
     };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        section(w,
-                text_format(w->p->arena, "chunk %d: %s", c, places[i].title));
-        name_within(w, &w->p->chunks[c], places[i].kind, scratch);
+        section(lowerer, text_format(lowerer->p->arena, "chunk %d: %s", c,
+                                     places[i].title));
+        name_within(lowerer, &lowerer->p->chunks[c], places[i].kind, scratch);
     }
 }
 
-const char *block_name(Lowerer *w, int block)
+const char *block_name(Lowerer *lowerer, int block)
 {
-    const Block *b = &w->p->blocks[block];
-    return text_format(w->p->arena, "%s%d_%d",
+    const Block *b = &lowerer->p->blocks[block];
+    return text_format(lowerer->p->arena, "%s%d_%d",
                        block_words[b->kind - BLOCK_KEEP], b->chunk, b->slot);
 }
 
@@ -370,13 +380,13 @@ static const char *block_shape(Program *p, const Block *b)
 }
 
 /* Constants of the blocks: index + 1 by kind, chunk and slot. */
-static int *slot_constant(const Lowerer *w, const Block *b)
+static int *slot_constant(const Lowerer *lowerer, const Block *b)
 {
-    const Program *p = w->p;
+    const Program *p = lowerer->p;
     size_t kind = (size_t)(b->kind - BLOCK_KEEP);
-    return &w->slots[(kind * (size_t)p->chunk_count + (size_t)b->chunk) *
-                         (size_t)p->microbatches +
-                     (size_t)b->slot];
+    return &lowerer->slots[(kind * (size_t)p->chunk_count + (size_t)b->chunk) *
+                               (size_t)p->microbatches +
+                           (size_t)b->slot];
 }
 
 /* The comment of a place lists the micro-batches that pass through it. */
@@ -389,31 +399,31 @@ static void add_micro(Program *p, Constant *place, int micro)
         place->comment = text_format(p->arena, "%s ...", place->comment);
 }
 
-void name_blocks(Lowerer *w)
+void name_blocks(Lowerer *lowerer)
 {
-    Program *p = w->p;
-    section(w, "blocks of one micro-batch; the last figures are the "
-               "micro-batches that use the place");
+    Program *p = lowerer->p;
+    section(lowerer, "blocks of one micro-batch; the last figures are the "
+                     "micro-batches that use the place");
     for (int i = 0; i < p->block_count; i++) {
         const Block *b = &p->blocks[i];
-        if (b->rank != w->rank || b->kind < BLOCK_KEEP)
+        if (b->rank != lowerer->rank || b->kind < BLOCK_KEEP)
             continue;
-        int *constant = slot_constant(w, b);
+        int *constant = slot_constant(lowerer, b);
         if (*constant) {
-            add_micro(p, &w->out->constants[*constant - 1], b->micro);
+            add_micro(p, &lowerer->out->constants[*constant - 1], b->micro);
             continue;
         }
         constant_named(
-            w, block_name(w, i), b->offset,
+            lowerer, block_name(lowerer, i), b->offset,
             text_format(p->arena, "%s: %d", block_shape(p, b), b->micro));
-        *constant = w->out->constant_count;
+        *constant = lowerer->out->constant_count;
     }
 }
 
 /* Numbers of the model and the step that the calls take by their names. */
-void name_sizes(Lowerer *w)
+void name_sizes(Lowerer *lowerer)
 {
-    Program *p = w->p;
+    Program *p = lowerer->p;
     long rows = (long)p->set.rows.value, seq = p->tensors[p->input].seq;
     Constant sizes[] = {
         {"microbatches", "of one step", (size_t)p->microbatches},
@@ -423,18 +433,18 @@ void name_sizes(Lowerer *w)
          (size_t)(rows * seq)},
         {"seq", "positions of one row", (size_t)seq},
     };
-    w->out->size_count = p->emulate ? 1 : 3;
-    w->out->sizes = arena_take(p->arena, sizeof sizes);
-    memcpy(w->out->sizes, sizes, sizeof sizes);
+    lowerer->out->size_count = p->emulate ? 1 : 3;
+    lowerer->out->sizes = arena_take(p->arena, sizeof sizes);
+    memcpy(lowerer->out->sizes, sizes, sizeof sizes);
 }
 
 /* An emulated program has two buffers, for all messages. */
-void name_emulated(Lowerer *w, bool sends, bool receives)
+void name_emulated(Lowerer *lowerer, bool sends, bool receives)
 {
-    const char *shape = text_format(w->p->arena, "[%d]", EMULATED_FLOATS);
-    section(w, "messages, all of one length");
+    const char *shape = text_format(lowerer->p->arena, "[%d]", EMULATED_FLOATS);
+    section(lowerer, "messages, all of one length");
     if (sends)
-        constant_named(w, "sent", 0, shape);
+        constant_named(lowerer, "sent", 0, shape);
     if (receives)
-        constant_named(w, "taken", EMULATED_FLOATS, shape);
+        constant_named(lowerer, "taken", EMULATED_FLOATS, shape);
 }

@@ -401,7 +401,7 @@ static void check_sizes(Program *p, const Tree *model)
         tensors += (double)p->tensors[i].floats;
     for (int i = 0; i < p->parameter_count; i++) {
         const Parameter *q = &p->parameters[i];
-        parameters += (double)q->rows * (double)(q->columns ? q->columns : 1);
+        parameters += (double)parameter_values(q);
     }
     if (tensors <= MOST && parameters <= MOST)
         return;

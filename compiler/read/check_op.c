@@ -95,7 +95,7 @@ static double inverse_root(
 static void check_parameter_size(Checker *c, const Parameter *q, const Op *op)
 {
     Program *p = c->p;
-    double size = (double)q->rows * (double)(q->columns ? q->columns : 1);
+    double size = (double)parameter_values(q);
     if (size <= MAX_FLOATS)
         return;
     error_at(p, op->at, "`%s` is [%ld x %ld], %.3g values", q->name, q->rows,
@@ -455,4 +455,10 @@ Value add_op(Checker *c, const Tree *at, Value a, Value b)
 {
     Arguments both = {.tensor = {a, b}, .tensors = 2};
     return append_op(c, find_op("add"), at, NULL, &both);
+}
+
+size_t parameter_values(const Parameter *q)
+{
+    long columns = q->columns ? q->columns : 1;
+    return q->rows < 0 || columns < 0 ? 0 : (size_t)q->rows * (size_t)columns;
 }

@@ -435,6 +435,27 @@ static bool is_word(const Tree *value, const char *word)
     return value && value->kind == TREE_NAME && strcmp(value->text, word) == 0;
 }
 
+static int on_values(const Tree *value)
+{
+    return value->next ? 2 : 1;
+}
+
+/* on nonfinite stop, on nonfinite skip */
+static const Tree *set_on(Program *p, const SettingRow *row, Span at,
+                          const Tree *value)
+{
+    const Tree *word = is_word(value, "nonfinite") ? value->next : NULL;
+    p->set.skip_nonfinite = is_word(word, "skip");
+    p->set.skip_at = at;
+    if (p->set.skip_nonfinite || is_word(word, "stop"))
+        return word->next;
+    error_at(p, word ? word->at : value->at,
+             "`on` stands before `nonfinite "
+             "stop` or `nonfinite skip`");
+    help(p, "%s", row->example);
+    return NULL;
+}
+
 static int clip_values(const Tree *value)
 {
     return is_word(value->next, "deferred") ? 2 : 1;
@@ -503,6 +524,9 @@ const SettingRow setting_rows[] = {
     {"train", "clip", "clip 1.0",
         "limit of the gradients' norm, 0 for none; `deferred` behind it: known a step later",
         set_clip, FIELD(clip), .most = 1e9, .values = clip_values},
+    {"train", "on", "on nonfinite skip",
+        "nonfinite stop, or nonfinite skip: a step whose loss or norm is no number ends the job, or is left out",
+        set_on, .values = on_values},
     {"train", "warmup", "warmup 20", "steps until the rate is whole",
         set_number, FIELD(warmup), WHOLE, .most = 1e9},
     {"train", "cosine", "cosine 0.1", "share of the rate that is left in the last step",
@@ -595,6 +619,23 @@ static void check_deferred(Program *p)
         error_at(p, p->set.clip.at,
                  "`clip 0` computes no norm that could be deferred");
         help(p, "use a limit above 0, or `clip 0` alone");
+    }
+}
+
+/* The update of a step is left out when the norm is known before it. */
+static void check_nonfinite(Program *p)
+{
+    if (!p->set.skip_nonfinite)
+        return;
+    if (p->target != TARGET_CPU) {
+        error_at(p, p->set.skip_at, "steps are left out on the cpu alone");
+        help(p, "use `on nonfinite stop`, or --target cpu");
+    } else if (p->set.deferred) {
+        error_at(p, p->set.skip_at,
+                 "a step cannot be left out when its norm "
+                 "is known a step later");
+        note_at(p, p->set.deferred_at, "by this");
+        help(p, "use `clip %g`, or `on nonfinite stop`", p->set.clip.value);
     }
 }
 
@@ -798,4 +839,5 @@ void check_settings(Program *p)
     p->microbatches = (int)p->set.microbatches.value;
     check_cluster(p);
     check_deferred(p);
+    check_nonfinite(p);
 }

@@ -6,7 +6,6 @@
 #include "compile.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,10 +58,9 @@ static int refuse(Reader *reader, Span at, const char *format, ...)
 /* Reports what the lexer cannot read; the rest of the line is skipped. */
 static int refuse(Reader *reader, Span at, const char *format, ...)
 {
-    char text[200];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    const char *text = text_format_list(reader->program->arena, format, list);
     va_end(list);
     if (!reader->reported)
         error_at(reader->program, at, "%s", text);

@@ -13,8 +13,9 @@ typedef struct Look {  // what the command line asks of a picture
     bool arrows;       // svg: messages as arrows
     bool comms;        // csv: with SEND, RECV and REDUCE_GRAD
     bool all;          // txt: a long timeline whole
-    Program **others;  // html: further plans to switch to
+    Program **others;  // further plans: to switch to, or beside it; csv, txt: none
     int other_count;
+    void (*text)(Program *p, FILE *out, bool colour, bool all);  // txt; NULL: inspect
 } Look;
 
 /* Is the suffix one of ours; reports when it is none. */
@@ -70,10 +71,11 @@ const char *number_colour(int kind);  // of a number on any shade of a kind
 
 /* ---- one file each ---- */
 
-void picture_svg(Program *p, FILE *out, bool arrows);
+/* Several plans stand one above the other, or side by side in time. */
+void picture_svg(Program **plans, int count, FILE *out, bool arrows);
 /* The first plan is shown, the others can be chosen. */
 void picture_html(Program **plans, int count, FILE *out);
-void picture_trace(Program *p, FILE *out);  // Chrome trace events
+void picture_trace(Program **plans, int count, FILE *out);  // Chrome trace events
 /* PyTorch's schedule CSV: compute_only without idle cells, or compute_comms. */
 void picture_csv(Program *p, FILE *out, bool comms);
 

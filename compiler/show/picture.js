@@ -184,12 +184,12 @@ const digits = x => +x.toPrecision(6) + "";
 const clock = t => digits(t * plan.shown);
 const timed = t => clock(t) + (plan.unit.length > 2 ? "" : " " + plan.unit);
 
+/* As bytes_text of text.c: four digits, rounded first. */
 function size(bytes) {
     let unit = 0;
-    for (; bytes >= 999.5 && unit < 4; unit++)
+    for (; bytes * (1 + 5e-5) >= 1000 && unit < 5; unit++)
         bytes /= 1000;
-    const places = unit === 0 || bytes >= 99.95 ? 0 : bytes < 9.995 ? 2 : 1;
-    return bytes.toFixed(places) + " " + ["B", "kB", "MB", "GB", "TB"][unit];
+    return +bytes.toPrecision(4) + " " + ["B", "kB", "MB", "GB", "TB", "PB"][unit];
 }
 
 function phase(i) {

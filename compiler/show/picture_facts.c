@@ -26,7 +26,7 @@ bool phase_span(const Picture *k, int rank, int phase, double *from, double *to)
  * where several entries take no time. */
 static void add_level(Arena *arena, Curve *c, double time, size_t floats)
 {
-    Level *end = c->at + c->count;
+    Level *end = c->count ? c->at + c->count : NULL;
     if (c->count && end[-1].floats == floats)
         return;
     if (c->count > 1 && end[-1].time == time && end[-2].time == time) {

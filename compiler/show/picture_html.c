@@ -16,6 +16,7 @@
  *
  * Actions are numbered rank after rank. A tick is one forward, or a decimal
  * fraction of a second so short that the step takes over a million. */
+#include "escape.h"
 #include "picture.h"
 #include "picture_page.h"
 
@@ -49,23 +50,9 @@ static void put_element(const Page *g, bool *more, long value)
     put_integer(g, value);
 }
 
-static void put_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\' || *text == '<')
-            fprintf(out, "\\u%04x", *text);
-        else
-            fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void put_member(const Page *g, const char *name, const char *text)
 {
-    fprintf(g->out, "\"%s\":", name);
-    put_string(g->out, text);
-    fputs(",\n", g->out);
+    fprintf(g->out, "\"%s\":%s,\n", name, json_string(g->k.p->arena, text));
 }
 
 /* ---- time ---- */
@@ -287,7 +274,7 @@ static void put_chunks(const Page *g)
         fprintf(g->out,
                 "%s{\"ordinal\":%d,\"message\":%ld,\"layers\":", c ? ",\n" : "",
                 g->k.ordinal[c], ticks(g, p->cost.wire[c] + p->cost.delay[c]));
-        put_string(g->out, layers_text(p, c));
+        fputs(json_string(p->arena, layers_text(p, c)), g->out);
         fputs(",\"buffer\":[", g->out);
         for (int kind = 0; kind < MICRO_KINDS; kind++) {
             if (kind)
@@ -323,7 +310,7 @@ static void put_slots(const Page *g)
 static void put_colours(const Page *g)
 {
     fputs("\"colours\":[", g->out);
-    for (int kind = 0; kind <= ACT_W; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         for (int s = 0; s < shades_of(&g->k); s++)
             fprintf(g->out, "%s\"%s\"",
                     s      ? ","
@@ -331,7 +318,7 @@ static void put_colours(const Page *g)
                            : "[",
                     shade_colour(&g->k, kind, s));
     fputs("]],\n\"numbers\":", g->out);
-    for (int kind = 0; kind <= ACT_W; kind++)
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++)
         fprintf(g->out, "%c\"%s\"", kind ? ',' : '[', number_colour(kind));
     fputs("],\n", g->out);
 }
@@ -391,7 +378,8 @@ static const char page_body[] =
 void picture_html(Program **plans, int count, FILE *out)
 {
     fputs(page_head, out);
-    fprintf(out, "<title>%s</title>\n<style>\n", plans[0]->name);
+    fprintf(out, "<title>%s</title>\n<style>\n",
+            xml_text(plans[0]->arena, plans[0]->name));
     fwrite(picture_css, 1, sizeof picture_css - 1, out);
     fputs("</style>\n", out);
     fputs(page_body, out);

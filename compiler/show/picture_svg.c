@@ -10,8 +10,10 @@
  * All actions of a rank with one colour are one path, so that a hundred
  * thousand of them are a few megabytes. Positions are rounded to hundredths
  * only when they are printed. */
+#include "escape.h"
 #include "picture.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -76,16 +78,6 @@ static void put(const Drawing *d, const char *before, double value)
     put_number(d->out, value);
 }
 
-static void put_text(const Drawing *d, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<' || *text == '&' || *text == '>')
-            fprintf(d->out, "&#%d;", *text);
-        else
-            fputc(*text, d->out);
-    }
-}
-
 /* `style` is a class. */
 static void text_at(const Drawing *d, const char *style, double x, double y,
                     const char *text)
@@ -94,7 +86,7 @@ static void text_at(const Drawing *d, const char *style, double x, double y,
     put(d, " x=\"", x);
     put(d, "\" y=\"", y);
     fputs("\">", d->out);
-    put_text(d, text);
+    fputs(xml_text(d->k.p->arena, text), d->out);
     fputs("</text>\n", d->out);
 }
 
@@ -113,7 +105,7 @@ static void box(const Drawing *d, double x, double y, double w, double h)
 
 static void colour_rules(const Drawing *d)
 {
-    for (int kind = 0; kind <= ACT_W; kind++) {
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
         if (!d->k.used[kind])
             continue;
         for (int s = 0; s < shades_of(&d->k); s++)
@@ -253,7 +245,7 @@ static void legend_kinds(Drawing *d, Pen *pen)
     int count = shades_of(&d->k);
     const char **styles = arena_take(d->k.p->arena,
                                      sizeof *styles * (size_t)count);
-    for (int kind = 0; kind <= ACT_W; kind++) {
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
         if (!d->k.used[kind])
             continue;
         for (int s = 0; s < count; s++)
@@ -369,14 +361,16 @@ static void axis(const Drawing *d)
                         d->k.unit));
 }
 
-static void head(const Drawing *d, double width, double height)
+static void head(const Drawing *d, double top, double width, double height)
 {
     fputs("<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"", d->out);
+    if (top > 0)
+        fprintf(d->out, " y=\"%.0f\"", top);
     fprintf(d->out, " width=\"%.0f\" height=\"%.0f\"", width, height);
     fprintf(d->out, " viewBox=\"0 0 %.0f %.0f\">\n<title>", width, height);
-    put_text(d, title_line(&d->k));
+    fputs(xml_text(d->k.p->arena, title_line(&d->k)), d->out);
     fputs("</title>\n<desc>", d->out);
-    put_text(d, result_line(&d->k));
+    fputs(xml_text(d->k.p->arena, result_line(&d->k)), d->out);
     fputs("</desc>\n", d->out);
     rules(d, width, height);
     fprintf(d->out, "<path class=\"paper\" d=\"M0 0h%.0fv%.0fH0z\"/>\n", width,
@@ -491,7 +485,7 @@ static void row_ground(const Drawing *d, int rank)
 
 static void row_actions(const Drawing *d, int rank)
 {
-    for (int kind = 0; kind <= ACT_W; kind++) {
+    for (int kind = 0; kind < COMPUTE_KINDS; kind++) {
         if (!d->k.used[kind])
             continue;
         for (int s = 0; s < shades_of(&d->k); s++)
@@ -551,19 +545,51 @@ static void messages(const Drawing *d, bool heads)
     fputs("\"/>\n", d->out);
 }
 
-void picture_svg(Program *p, FILE *out, bool arrows)
+static double width_of(const Drawing *d)
 {
-    Drawing d = draw(p, out);
-    double height = row_top(&d, p->ranks) + FOOT;
-    head(&d, LEFT + d.width + RIGHT, height);
-    axis(&d);
-    for (int r = 0; r < p->ranks; r++)
-        row_ground(&d, r);
+    return LEFT + d->width + RIGHT;
+}
+
+static double height_of(const Drawing *d)
+{
+    return row_top(d, d->k.p->ranks) + FOOT;
+}
+
+static void put_drawing(const Drawing *d, double top, bool arrows)
+{
+    int ranks = d->k.p->ranks;
+    head(d, top, width_of(d), height_of(d));
+    axis(d);
+    for (int r = 0; r < ranks; r++)
+        row_ground(d, r);
     if (arrows)
-        messages(&d, false);
-    for (int r = 0; r < p->ranks; r++)
-        row_actions(&d, r);
+        messages(d, false);
+    for (int r = 0; r < ranks; r++)
+        row_actions(d, r);
     if (arrows)
-        messages(&d, true);
-    fputs("</svg>\n", out);
+        messages(d, true);
+    fputs("</svg>\n", d->out);
+}
+
+void picture_svg(Program **plans, int count, FILE *out, bool arrows)
+{
+    Drawing *drawings = arena_take(plans[0]->arena,
+                                   sizeof *drawings * (size_t)count);
+    double width = 0, height = 0, top = 0;
+    for (int i = 0; i < count; i++) {
+        drawings[i] = draw(plans[i], out);
+        height += height_of(&drawings[i]);
+        width = fmax(width, width_of(&drawings[i]));
+    }
+    if (count > 1)
+        fprintf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" "
+                "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n",
+                width, height, width, height);
+    for (int i = 0; i < count; i++) {
+        put_drawing(&drawings[i], top, arrows);
+        top += height_of(&drawings[i]);
+    }
+    if (count > 1)
+        fputs("</svg>\n", out);
 }

@@ -6,6 +6,7 @@
  * alive a counter per rank. A second process has a thread for each wire that
  * carries its messages for a time. Times are microseconds; without modelled seconds
  * one forward of a chunk is a millisecond. Events are in order of time. */
+#include "escape.h"
 #include "picture.h"
 
 #include <stdlib.h>
@@ -30,6 +31,8 @@ typedef struct Trace {
     Picture k;
     FILE *out;
     double scale;  // microseconds per unit of time
+    int process;   // of the ranks; the next one is of the wires
+    int first_id;  // of its flows
     Event *events;
     int count;
 } Trace;
@@ -133,7 +136,7 @@ static void put_compute(const Trace *t, const Event *e)
     const Program *p = t->k.p;
     Place at = place_of(p, e->node);
     Action a = action_of(p, e->node);
-    put_slice(t, e, 0, at.rank, p->nodes[e->node].end);
+    put_slice(t, e, t->process, at.rank, p->nodes[e->node].end);
     fprintf(t->out,
             ",\"args\":{\"chunk\":%d,\"microbatch\":%d,\"phase\":\"%s\"}}",
             a.chunk, a.micro, phases[phase_of(&p->lists[at.rank], at.index)]);
@@ -149,7 +152,7 @@ static void put_message(const Trace *t, const Event *e)
 {
     const Program *p = t->k.p;
     const Message *message = message_of(p, e->node);
-    put_slice(t, e, 1, wire_thread(p, e->node), message->end);
+    put_slice(t, e, t->process + 1, wire_thread(p, e->node), message->end);
     fprintf(t->out, ",\"args\":{\"bytes\":%.0f}}",
             message_bytes(p, message->boundary));
 }
@@ -161,10 +164,10 @@ static void put_flow(const Trace *t, const Event *e)
     int thread = place_of(p, end ? e->node : maker_of(p, e->node)).rank;
     fprintf(t->out,
             "{\"ph\":\"%s\",\"name\":\"%s\",\"cat\":\"message\",\"id\":%d,"
-            "\"pid\":0,\"tid\":%d,\"ts\":",
+            "\"pid\":%d,\"tid\":%d,\"ts\":",
             end ? "f\",\"bp\":\"e" : "s",
             is_back(action_of(p, e->node).kind) ? "gradient" : "activation",
-            e->node, thread);
+            t->first_id + e->node, t->process, thread);
     put_time(t->out, picoseconds(e->time));
     fputc('}', t->out);
 }
@@ -173,9 +176,9 @@ static void put_counter(const Trace *t, const Event *e)
 {
     size_t floats = t->k.curves[e->rank].at[e->node].floats;
     fprintf(t->out,
-            "{\"ph\":\"C\",\"name\":\"bytes of rank %d\",\"pid\":0,\"tid\":%d,"
+            "{\"ph\":\"C\",\"name\":\"bytes of rank %d\",\"pid\":%d,\"tid\":%d,"
             "\"ts\":",
-            e->rank, e->rank);
+            e->rank, t->process, e->rank);
     put_time(t->out, picoseconds(e->time));
     fprintf(t->out, ",\"args\":{\"alive\":%zu}}", 4 * floats);
 }
@@ -199,9 +202,11 @@ static void put_wire_names(const Trace *t)
         if (message->ordinal || p->cost.wire[message->boundary] <= 0)
             continue;
         if (!any)
-            put_name(t, "process_name", 1, 0, "\"name\":\"wires\"");
+            put_name(t, "process_name", t->process + 1, 0,
+                     "\"name\":\"wires\"");
         any = true;
-        put_name(t, "thread_name", 1, wire_thread(p, message->send),
+        put_name(t, "thread_name", t->process + 1,
+                 wire_thread(p, message->send),
                  text_format(p->arena, "\"name\":\"%d to %d\"",
                              place_of(p, message->send).rank,
                              place_of(p, message->receive).rank));
@@ -211,13 +216,14 @@ static void put_wire_names(const Trace *t)
 static void put_names(const Trace *t)
 {
     Program *p = t->k.p;
-    put_name(t, "process_name", 0, 0,
-             text_format(p->arena, "\"name\":\"%s, %s\"", p->name,
-                         p->set.schedule->name));
+    const char *plan = text_format(p->arena, "%s, %s", p->name,
+                                   p->set.schedule->name);
+    put_name(t, "process_name", t->process, 0,
+             text_format(p->arena, "\"name\":%s", json_string(p->arena, plan)));
     for (int r = 0; r < p->ranks; r++) {
-        put_name(t, "thread_name", 0, r,
+        put_name(t, "thread_name", t->process, r,
                  text_format(p->arena, "\"name\":\"rank %d\"", r));
-        put_name(t, "thread_sort_index", 0, r,
+        put_name(t, "thread_sort_index", t->process, r,
                  text_format(p->arena, "\"sort_index\":%d", r));
     }
     put_wire_names(t);
@@ -225,32 +231,52 @@ static void put_names(const Trace *t)
 
 static void put_metadata(const Trace *t)
 {
+    Arena *arena = t->k.p->arena;
     fprintf(t->out,
-            "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"plan\":\"%s\",\n"
-            "\"cost model\":\"%s\",\n\"result\":\"%s\",\n\"time\":\"%s\"},\n"
+            "{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"plan\":%s,\n"
+            "\"cost model\":%s,\n\"result\":%s,\n\"time\":\"%s\"},\n"
             "\"traceEvents\":[\n",
-            title_line(&t->k), cost_line(&t->k), result_line(&t->k),
+            json_string(arena, title_line(&t->k)),
+            json_string(arena, cost_line(&t->k)),
+            json_string(arena, result_line(&t->k)),
             t->k.p->cost.unit
                 ? "not seconds: 1000 us stand for one forward of one chunk"
                 : "modelled microseconds");
 }
 
-void picture_trace(Program *p, FILE *out)
+static void put_plan(Trace *t, bool first)
 {
-    Trace t = {
-        .k = picture_of(p), .out = out, .scale = p->cost.unit ? 1000 : 1e6};
+    Program *p = t->k.p;
     for (int r = 0; r < p->ranks; r++)
-        collect_rank(&t, r);
-    qsort(t.events, (size_t)t.count, sizeof *t.events, by_time);
-    put_metadata(&t);
-    put_names(&t);
-    for (int i = 0; i < t.count; i++) {
-        const Event *e = &t.events[i];
+        collect_rank(t, r);
+    qsort(t->events, (size_t)t->count, sizeof *t->events, by_time);
+    if (!first)
+        fputs(",\n", t->out);
+    put_names(t);
+    for (int i = 0; i < t->count; i++) {
+        const Event *e = &t->events[i];
         (e->kind == EVENT_COMPUTE   ? put_compute
          : e->kind == EVENT_COUNTER ? put_counter
          : e->kind == EVENT_MESSAGE ? put_message
-                                    : put_flow)(&t, e);
-        fputs(i + 1 < t.count ? ",\n" : "\n", out);
+                                    : put_flow)(t, e);
+        fputs(i + 1 < t->count ? ",\n" : "", t->out);
     }
-    fputs("]}\n", out);
+}
+
+void picture_trace(Program **plans, int count, FILE *out)
+{
+    int first_id = 0;
+    for (int i = 0; i < count; i++) {
+        Program *p = plans[i];
+        Trace t = {.k = picture_of(p),
+                   .out = out,
+                   .scale = p->cost.unit ? 1000 : 1e6,
+                   .process = 2 * i,
+                   .first_id = first_id};
+        if (i == 0)
+            put_metadata(&t);
+        put_plan(&t, i == 0);
+        first_id += p->first_node[p->ranks];
+    }
+    fputs("\n]}\n", out);
 }

@@ -11,9 +11,10 @@
  * link gets slower; the crossover is the link at which both take the same time.
  * It is guessed by halving on the two graphs as they are kept, and then planned
  * again on both sides; where that says otherwise, halving goes on by plans. */
+#include "output.h"
+#include "escape.h"
 #include "whatif.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,16 +39,17 @@ typedef struct Comparison {
 
 /* ---- what was typed ---- */
 
-static int wrong_list(const char *option, const char *list, const char *help)
+static int wrong_list(Program *p, const char *option, const char *list,
+                      const char *help)
 {
-    fprintf(stderr, "pipec: `%s` cannot be `%s`\n  help: %s\n", option, list,
-            help);
+    fprintf(stderr, "pipec: `%s` cannot be `%s`\n  help: %s\n", option,
+            shown_text(p->arena, list), help);
     return 0;
 }
 
 /* "4,8,16" -> values; returns how many, 0 for an error that was reported. */
-static int take_numbers(const char *option, const char *list, int fallback,
-                        int *values)
+static int take_numbers(Program *p, const char *option, const char *list,
+                        int fallback, int *values)
 {
     int count = 0;
     if (!list) {
@@ -66,7 +68,7 @@ static int take_numbers(const char *option, const char *list, int fallback,
             break;
         at = end + 1;
     }
-    return wrong_list(option, list,
+    return wrong_list(p, option, list,
                       "whole numbers from 1 to 65536 with commas between, at "
                       "most 64: 4,8,16");
 }
@@ -91,11 +93,11 @@ static int list_schedules(Comparison *c, const char *list)
 static bool take_lists(Comparison *c, const CompareOptions *o)
 {
     const Settings *set = &c->p->set;
-    c->stage_count = take_numbers("--stages", o->stages, (int)set->stages.value,
-                                  c->stages);
+    c->stage_count = take_numbers(c->p, "--stages", o->stages,
+                                  (int)set->stages.value, c->stages);
     c->virtual_count = take_numbers(
-        "--virtual", o->virtuals ? o->virtuals : "1,2,4", 1, c->virtuals);
-    c->microbatch_count = take_numbers("--microbatches", o->microbatches,
+        c->p, "--virtual", o->virtuals ? o->virtuals : "1,2,4", 1, c->virtuals);
+    c->microbatch_count = take_numbers(c->p, "--microbatches", o->microbatches,
                                        (int)set->microbatches.value,
                                        c->microbatches);
     c->schedule_count = list_schedules(c, o->schedules);
@@ -358,8 +360,8 @@ static void print_trial(const Comparison *c, const Trial *t, int width,
     fprintf(out,
             "%c %-*s %3d %2d %4d %10s %10s %10s %11s %11s %13s%c %6d %8ld "
             "%13s\n",
-            t->best ? '*' : ' ', width, t->schedule, t->stages, t->virtuals,
-            t->microbatches,
+            t->best ? '*' : ' ', width, shown_text(arena, t->schedule),
+            t->stages, t->virtuals, t->microbatches,
             sum->formula < 0 ? "-" : share_text(arena, sum->formula),
             share_text(arena, sum->bubble), share_text(arena, sum->own),
             step_text(c, sum->step), step_text(c, pace(t)),
@@ -407,8 +409,9 @@ static void print_refused(const Comparison *c, FILE *out)
         if (!t->refused_by || refused_alike(c, i, 0, i))
             continue;
         fprintf(out, "%5d  by %s, such as %s P=%d v=%d M=%d: %s\n",
-                refused_alike(c, i, i, c->count), t->refused_by, t->schedule,
-                t->stages, t->virtuals, t->microbatches, t->reason);
+                refused_alike(c, i, i, c->count), t->refused_by,
+                shown_text(c->p->arena, t->schedule), t->stages, t->virtuals,
+                t->microbatches, t->reason);
     }
 }
 
@@ -470,19 +473,9 @@ static void print_table(const Comparison *c, FILE *out)
     print_refused(c, out);
 }
 
-static void print_quoted(const char *text, FILE *out)
-{
-    bool quote = strpbrk(text, ",\"\n") != NULL;
-    if (quote)
-        fputc('"', out);
-    for (; *text; text++)
-        fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
-    if (quote)
-        fputc('"', out);
-}
-
 static void print_csv(const Comparison *c, FILE *out)
 {
+    Arena *arena = c->p->arena;
     fprintf(out,
             "schedule,stages,virtual,microbatches,bubble_textbook,"
             "bubble_makespan,bubble_own_span,step_%s,peak_bytes,peak_chunks,"
@@ -490,12 +483,11 @@ static void print_csv(const Comparison *c, FILE *out)
             has_seconds(c->p) ? "ms" : "forwards");
     for (int i = 0; i < c->count; i++) {
         const Trial *t = &c->trials[i];
-        print_quoted(t->schedule, out);
-        fprintf(out, ",%d,%d,%d,", t->stages, t->virtuals, t->microbatches);
+        fprintf(out, "%s,%d,%d,%d,", csv_cell(arena, t->schedule), t->stages,
+                t->virtuals, t->microbatches);
         if (t->refused_by) {
-            fprintf(out, ",,,,,,,,,%s,", t->refused_by);
-            print_quoted(t->reason, out);
-            fputc('\n', out);
+            fprintf(out, ",,,,,,,,,%s,%s\n", t->refused_by,
+                    csv_cell(arena, t->reason));
             continue;
         }
         if (t->sum.formula >= 0)
@@ -506,38 +498,25 @@ static void print_csv(const Comparison *c, FILE *out)
     }
 }
 
-static void print_string(const char *text, FILE *out)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        if ((unsigned char)*text < 32)
-            fprintf(out, "\\u%04x", (unsigned)*text);
-        else
-            fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void json_trial(const Comparison *c, const Trial *t, FILE *out)
 {
-    fputs("    {\"schedule\": ", out);
-    print_string(t->schedule, out);
-    fprintf(out, ", \"stages\": %d, \"virtual\": %d, \"microbatches\": %d",
-            t->stages, t->virtuals, t->microbatches);
+    Arena *arena = c->p->arena;
+    fprintf(out,
+            "    {\"schedule\": %s, \"stages\": %d, \"virtual\": %d, "
+            "\"microbatches\": %d",
+            json_string(arena, t->schedule), t->stages, t->virtuals,
+            t->microbatches);
     if (t->refused_by) {
-        fprintf(out, ", \"refused_by\": \"%s\", \"reason\": ", t->refused_by);
-        print_string(t->reason, out);
+        fprintf(out, ", \"refused_by\": \"%s\", \"reason\": %s", t->refused_by,
+                json_string(arena, t->reason));
     } else {
         fprintf(out,
                 ",\n     \"bubble_textbook\": %s, \"bubble_makespan\": %.9g, "
                 "\"bubble_own_span\": %.9g,\n     \"step\": %.9g, "
                 "\"peak_bytes\": %zu, \"peak_chunks\": %d, \"messages\": %ld, "
                 "\"message_bytes\": %.0f, \"pareto\": %s",
-                t->sum.formula < 0
-                    ? "null"
-                    : text_format(c->p->arena, "%.9g", t->sum.formula),
+                t->sum.formula < 0 ? "null"
+                                   : text_format(arena, "%.9g", t->sum.formula),
                 t->sum.bubble, t->sum.own, shown_step(c, t->sum.step),
                 t->sum.bytes, t->sum.copies, t->sum.messages,
                 t->sum.message_bytes, t->best ? "true" : "false");
@@ -547,9 +526,8 @@ static void json_trial(const Comparison *c, const Trial *t, FILE *out)
 
 static void print_json(const Comparison *c, FILE *out)
 {
-    fputs("{\"model\": ", out);
-    print_string(c->p->name, out);
-    fprintf(out, ", \"step_unit\": \"%s\",\n  \"plans\": [\n",
+    fprintf(out, "{\"model\": %s, \"step_unit\": \"%s\",\n  \"plans\": [\n",
+            json_string(c->p->arena, c->p->name),
             has_seconds(c->p) ? "ms" : "forwards of the whole model");
     for (int i = 0; i < c->count; i++) {
         json_trial(c, &c->trials[i], out);
@@ -573,16 +551,11 @@ static void print_json(const Comparison *c, FILE *out)
 
 static bool write_plot(const Comparison *c, const char *path)
 {
-    FILE *out = fopen(path, "w");
-    if (out)
-        scatter(c->p->arena, c->trials, c->count, out);
-    bool good = out && !ferror(out);
-    if (out && fclose(out) != 0)
-        good = false;
-    if (!good)
-        fprintf(stderr, "pipec: error: cannot write %s: %s\n", path,
-                strerror(errno));
-    return good;
+    Output out;
+    if (!open_output(c->p, &out, path))
+        return false;
+    scatter(c->p->arena, c->trials, c->count, out.stream);
+    return close_output(&out);
 }
 
 int compare(Program *p, const CompareOptions *o, FILE *out)

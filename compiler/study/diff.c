@@ -9,6 +9,7 @@
  *     A   F0 F1 B0 F2 B1           places of B's actions in A:  0 1 3 2 4
  *     B   F0 F1 F2 B0 B1           the longest run 0 1 2 4; F2 was moved
  */
+#include "escape.h"
 #include "whatif.h"
 
 #include <string.h>
@@ -384,8 +385,9 @@ int diff(Program *p, Program *q, FILE *out, bool all)
         for (Change c = MOVED; c <= ALONE; c++)
             changed += count_changes(&b, r, c) +
                        (c == ALONE ? count_changes(&a, r, c) : 0);
-    fprintf(out, "A: %s, %s\nB: %s, %s\n\n", file_name(p),
-            p->set.schedule->name, file_name(q), q->set.schedule->name);
+    fprintf(out, "A: %s, %s\nB: %s, %s\n\n", shown_text(p->arena, file_name(p)),
+            p->set.schedule->name, shown_text(q->arena, file_name(q)),
+            q->set.schedule->name);
     print_summary(&a, &b, out);
     note_chunks(&a, &b, out);
     fputc('\n', out);
@@ -412,7 +414,7 @@ int diff_schedules(Program *p, const char *list, FILE *out, bool all)
         fprintf(stderr,
                 "pipec: `--schedule` cannot be `%s`\n  help: diff takes two "
                 "schedules with a comma between: 1f1b,gpipe\n",
-                list);
+                shown_text(p->arena, list));
         return 2;
     }
     const char *settings[] = {text_format(p->arena, "schedule=%s", names[0]),
@@ -421,8 +423,8 @@ int diff_schedules(Program *p, const char *list, FILE *out, bool all)
     const Replan *wrong = a.refused_by ? &a : b.refused_by ? &b : NULL;
     int status = 1;
     if (wrong)
-        fprintf(stderr, "pipec: error: -D %s: %s\n", settings[wrong == &b],
-                wrong->reason);
+        fprintf(stderr, "pipec: error: -D %s: %s\n",
+                shown_text(p->arena, settings[wrong == &b]), wrong->reason);
     else
         status = diff(a.p, b.p, out, all);
     close_replan(&a);

@@ -7,6 +7,7 @@
  * ends in the action. Remedies are tried, not guessed: an action that costs
  * nothing and messages that take no time on the same graph (plan/nodes.c), other
  * settings by planning the file again (replan.c). */
+#include "escape.h"
 #include "whatif.h"
 
 #include <stdlib.h>
@@ -166,6 +167,16 @@ static const char *message_text(const Explanation *e, int send)
                            : text;
 }
 
+/* How many messages its wire still had to carry when it was sent. */
+static int ahead_of(const Program *p, int send)
+{
+    const Message *message = message_of(p, send);
+    int count = 0;
+    for (int k = 1; k <= message->ordinal; k++)
+        count += message[-k].end > p->nodes[send].start;
+    return count;
+}
+
 /* Why an action of another rank, or of its own, begins when it does. */
 static const char *wait_text(const Explanation *e, int node)
 {
@@ -179,9 +190,11 @@ static const char *wait_text(const Explanation *e, int node)
                            name_of(e, node));
     case WAITS_LINK:
         return text_format(
-            p->arena, "the link %d -> %d is the cause: %s, behind %d others",
+            p->arena, "the link %d -> %d is the cause: %s, behind %d others%s",
             place_of(p, message).rank, action_of(p, message).peer, carried,
-            message_of(p, message)->ordinal);
+            ahead_of(p, message),
+            message_of(p, message)->adapter >= 0 ? " and what its adapter carried"
+                                                 : "");
     case WAITS_POST:
         return text_format(p->arena,
                            "its receive is the cause: posted only then; %s",
@@ -539,8 +552,8 @@ static int no_place(Explanation *e, const char *where)
             "pipec: `%s` is no place in this plan\n  help: r2@14 is rank 2 at "
             "time 14%s, 2F3 the forward of chunk 2 for micro-batch 3; ranks "
             "are 0 to %d, chunks 0 to %d, micro-batches 0 to %d\n",
-            where, e->p->cost.unit ? "" : " ms", e->p->ranks - 1,
-            e->p->chunk_count - 1, e->p->microbatches - 1);
+            shown_text(e->p->arena, where), e->p->cost.unit ? "" : " ms",
+            e->p->ranks - 1, e->p->chunk_count - 1, e->p->microbatches - 1);
     return USAGE;
 }
 

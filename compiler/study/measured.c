@@ -14,14 +14,13 @@
  * To draw it, the Program is copied and the copy given measured times: one
  * graph, one timeline, one picture, whether planned or measured. */
 #include "measured.h"
+#include "escape.h"
 #include "show/picture.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Sample {  // one line
     int node;
@@ -49,10 +48,11 @@ __attribute__((format(printf, 2, 3))) static bool bad(Reader *r,
     va_list list;
     va_start(list, format);
     r->p->errors++;
-    fprintf(r->p->diagnostics, "%s:%d: error: ", r->path, r->line);
-    vfprintf(r->p->diagnostics, format, list);
-    fputc('\n', r->p->diagnostics);
+    const char *why = text_format_list(r->p->arena, format, list);
     va_end(list);
+    fprintf(r->p->diagnostics, "%s:%d: error: %s\n",
+            shown_text(r->p->arena, r->path), r->line,
+            shown_text(r->p->arena, why));
     return false;
 }
 
@@ -63,9 +63,10 @@ static bool take_number(const char **at, char after, long long most,
     const char *from = *at;
     long long value = 0;
     for (; **at >= '0' && **at <= '9'; ++*at) {
-        value = 10 * value + (**at - '0');
-        if (value > most)
+        int digit = **at - '0';
+        if (value > (most - digit) / 10)
             return false;
+        value = 10 * value + digit;
     }
     *number = value;
     return *at > from && *(*at)++ == after;
@@ -593,107 +594,19 @@ void inspect_measured(Program *p, FILE *out, bool colour, bool all)
 
 /* ---- pictures ---- */
 
-typedef struct Text {
-    char *text;
-    size_t length;
-} Text;
-
-static Text draw(Program *p, bool json)
-{
-    Text t = {NULL, 0};
-    FILE *out = open_memstream(&t.text, &t.length);
-    if (!out)
-        return t;
-    if (json)
-        picture_trace(p, out);
-    else
-        picture_svg(p, out, false);
-    fclose(out);
-    return t;
-}
-
-static int size_of(const char *svg, const char *attribute)
-{
-    const char *at = strstr(svg, attribute);
-    return at ? atoi(at + strlen(attribute)) : 0;
-}
-
-/* One drawing above the other. */
-static void write_svgs(FILE *out, const char *above, const char *below)
-{
-    int wide[2] = {size_of(above, " width=\""), size_of(below, " width=\"")},
-        high[2] = {size_of(above, " height=\""), size_of(below, " height=\"")},
-        width = wide[0] > wide[1] ? wide[0] : wide[1];
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-            "height=\"%d\" viewBox=\"0 0 %d %d\">\n%s<svg y=\"%d\"%s</svg>\n",
-            width, high[0] + high[1], width, high[0] + high[1], above, high[0],
-            below + strlen("<svg"));
-}
-
-/* The measured events as a second process, with flows of their own: each event
- * is a line of its own. */
-static void write_traces(FILE *out, const char *plan, const char *real)
-{
-    static const char events[] = "\"traceEvents\":[\n", pid[] = "\"pid\":0",
-                      id[] = "\"id\":";
-    const char *end = strstr(plan, "\n]}"), *at = strstr(real, events);
-    if (!end || !at)
-        return;
-    fprintf(out, "%.*s,\n", (int)(end - plan), plan);
-    for (at += strlen(events); *at;) {
-        if (strncmp(at, pid, strlen(pid)) == 0) {
-            fputs("\"pid\":1", out);
-            at += strlen(pid);
-        } else if (strncmp(at, id, strlen(id)) == 0) {
-            at += strlen(id);
-            fprintf(out, "%s\"m%.*s\"", id, (int)strspn(at, "0123456789"), at);
-            at += strspn(at, "0123456789");
-        } else {
-            fputc(*at++, out);
-        }
-    }
-}
-
-static bool write_both(Program *p, FILE *out, bool json)
-{
-    Text plan = draw(p, json), real = draw(measured_plan(p), json);
-    bool fine = plan.text && real.text;
-    if (fine && json)
-        write_traces(out, plan.text, real.text);
-    else if (fine)
-        write_svgs(out, plan.text, real.text);
-    free(plan.text);
-    free(real.text);
-    return fine;
-}
-
 bool picture_measured(Program *p, const char *path)
 {
+    const char *suffix = strrchr(path, '.');
     if (!can_picture(p, path))
         return false;
-    const char *suffix = strrchr(path, '.');
-    Program *real = measured_plan(p);
-    if (strcmp(suffix, ".html") == 0)
-        return picture(p, path, &(Look){.others = &real, .other_count = 1});
     if (strcmp(suffix, ".csv") == 0) {
         error_plain(p, "a .csv holds no times: nothing of --measured");
         return false;
     }
-    const char *partial = text_format(p->arena, "%s.%ld.tmp", path,
-                                      (long)getpid());
-    FILE *out = fopen(partial, "wbe");
-    bool fine = out != NULL;
-    if (out && strcmp(suffix, ".txt") == 0)
-        inspect_measured(p, out, false, true);
-    else if (out)
-        fine = write_both(p, out, strcmp(suffix, ".json") == 0);
-    fine = out && !ferror(out) && fine;
-    fine = out && fclose(out) == 0 && fine && rename(partial, path) == 0;
-    if (!fine) {
-        error_plain(p, "cannot write %s: %s", path, strerror(errno));
-        if (out)
-            remove(partial);
-    }
-    return fine;
+    Program *real = measured_plan(p);
+    Look look = {.others = &real,
+                 .other_count = 1,
+                 .all = true,
+                 .text = inspect_measured};
+    return picture(p, path, &look);
 }

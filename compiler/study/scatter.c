@@ -4,6 +4,7 @@
  * only the number of micro-batches M grows; the number at a marker is M.
  * Colours and shapes both tell the lines apart, so it survives a black and
  * white printer; text and axes follow the reader's light or dark mode. */
+#include "escape.h"
 #include "whatif.h"
 
 #include <math.h>
@@ -26,6 +27,7 @@ typedef struct Box {
 } Box;
 
 typedef struct Plot {
+    Arena *arena;
     const Trial *trials;
     int count;
     double least, most;  // bytes at the ends of the x axis
@@ -248,8 +250,7 @@ static void draw_label(Plot *s, const Trial *t)
         {-1, 9},  {-12, -20}, {-12, 9}, {16, -6},  {-2, -32},
         {-2, 20}, {22, -18},  {22, 8}};
     double x = x_of(s, (double)t->sum.bytes), y = y_of(s, t->sum.bubble);
-    char text[16];
-    snprintf(text, sizeof text, "%d", t->microbatches);
+    const char *text = text_format(s->arena, "%d", t->microbatches);
     double width = LETTER * (double)strlen(text);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         Box box = {x + places[i][0] -
@@ -263,16 +264,6 @@ static void draw_label(Plot *s, const Trial *t)
                 box.x, box.y + LINE - 2, text);
         return;
     }
-}
-
-static void print_text(const char *text, FILE *out)
-{
-    for (; *text; text++)
-        fprintf(out,
-                *text == '<'   ? "&lt;"
-                : *text == '&' ? "&amp;"
-                               : "%c",
-                *text);
 }
 
 static void draw_line(Plot *s, int first, int line)
@@ -293,9 +284,9 @@ static void draw_line(Plot *s, int first, int line)
                         y_of(s, s->trials[i].sum.bubble), s->trials[i].best);
     double y = TOP + 8 + 22 * line;
     draw_marker(s->out, line, LEGEND, y, false);
-    fprintf(s->out, "<text x=\"%d\" y=\"%.1f\">", LEGEND + 14, y + 4);
-    print_text(t->schedule, s->out);
-    fprintf(s->out, "  P=%d v=%d</text>\n", t->stages, t->virtuals);
+    fprintf(s->out, "<text x=\"%d\" y=\"%.1f\">%s  P=%d v=%d</text>\n",
+            LEGEND + 14, y + 4, xml_text(s->arena, t->schedule), t->stages,
+            t->virtuals);
 }
 
 static void draw_frame(FILE *out, int height)
@@ -314,7 +305,7 @@ static void draw_frame(FILE *out, int height)
 
 void scatter(Arena *arena, const Trial *trials, int count, FILE *out)
 {
-    Plot s = {.trials = trials, .count = count, .out = out};
+    Plot s = {.arena = arena, .trials = trials, .count = count, .out = out};
     int lines = 0, line = 0;
     s.taken = arena_take(arena, sizeof *s.taken * (size_t)(2 * count + 1));
     for (int i = 0; i < count; i++)

@@ -3,6 +3,7 @@
  * words. */
 #include "order/exchange.h"
 #include "read/check.h"
+#include "escape.h"
 #include "whatif.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ static int wrong_schedule(Program *p, const char *list, const char *name)
     const char *near = nearest_schedule(p, name);
     fprintf(stderr,
             "pipec: `--schedule` cannot be `%s`: no schedule is called `%s`\n",
-            list, name);
+            shown_text(p->arena, list), shown_text(p->arena, name));
     if (near)
         fprintf(stderr, "  help: did you mean `%s`\n", near);
     else

@@ -7,6 +7,8 @@ void pp_sgd(float *w, const float *grad, float *velocity, size_t count,
             const PpSgd *h, float decay)
 {
     float rate = h->rate, momentum = h->momentum, scale = h->scale;
+    if (isnan(scale))
+        return;
     if (!velocity) {
 #pragma omp simd
         for (size_t i = 0; i < count; i++)
@@ -29,6 +31,8 @@ void pp_adamw(float *w, const float *grad, float *mean, float *variance,
 {
     float beta1 = h->beta1, beta2 = h->beta2, epsilon = h->epsilon,
           scale = h->scale;
+    if (isnan(scale))
+        return;
     float rate = (float)(h->rate / (1 - pow(beta1, h->step)));
     float root = (float)sqrt(1 / (1 - pow(beta2, h->step)));
     float keep = 1 - h->rate * decay;

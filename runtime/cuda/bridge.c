@@ -1,6 +1,7 @@
 /* bridge.c: the C11 side of bridge.h, and the edges of a step that job.c knows. */
 #include "bridge.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -106,6 +107,9 @@ void bridge_rest(void)
 void bridge_record(const float *losses, int count, float norm)
 {
     pp_add_losses(losses, count);
+    if (isinf(norm))
+        pp_fail("the norm of the gradients of step %d is infinite",
+                pp_job.step);
     pp_job.record.norm = norm;
     pp_job.record.busy = BUSY_UNKNOWN;
     pp_job.record.end = now_ns();

@@ -34,8 +34,9 @@
 #include <unistd.h>
 
 enum {
-    CONTROL_MAGIC = 0x70703034,     // "pp04": launcher and ranks are of one version
+    CONTROL_MAGIC = 0x70703035,     // "pp05": launcher and ranks are of one version
     TEXT = 48,                      // bytes of a name in a report
+    JOB_HASH = 17,                  // bytes of a job's hash
     STEP_RING = 64,                 // steps that a rank keeps for the launcher
     STEP_LEAD = 60,                 // a rank waits when the launcher is so many steps behind
     EVENT_NAME = 16,                // bytes of an event's name
@@ -51,6 +52,7 @@ enum { BUSY_UNKNOWN = -1 };         // StepRecord.busy, where the host does not 
 typedef struct StepRecord {         // one finished step of one rank; times in ns of CLOCK_MONOTONIC
     double loss;                    // sum over `losses` micro-batches; 0 of 0: this rank has none
     int losses;
+    int skipped;                    // 1: the update was left out, as the loss or the norm is no number
     float norm;                     // of the gradients; NaN where nothing is clipped
     int64_t busy;                   // in actions, without waiting
     int64_t begin, end;             // of the first and last action; if none: of the report
@@ -85,6 +87,7 @@ typedef struct Pace {               // emulation: one rank in model time, in ns;
 } Pace;
 
 typedef struct RankRecord {         // written by its rank, read by the launcher; its needs by all
+    char job[JOB_HASH];             // hash of the job that the program belongs to; "": it does not say
     uint64_t arena;                 // needs, fixed before `arrived` is raised: bytes,
     uint32_t depth, parameters;     //     messages per wire and step, length of squares
     int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
@@ -104,6 +107,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
 
     atomic_uint progress;           // grows with everything that is done; standing still is a stall
     atomic_int finished;            // left by pp_finish
+    int no_number[2];               // by set: a loss of this rank is none
     Counter squared;                // sets of squares that it has noted, ever
     Counter done;                   // steps in `steps`, ever
     StepRecord steps[STEP_RING];    // step s at s % STEP_RING
@@ -111,6 +115,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
 
 typedef struct Control {
     int magic, ranks;
+    char job[JOB_HASH];             // that pprun was asked for; "": whichever rank 0 belongs to
     char name[TEXT], schedule[TEXT];    // of the job; from rank 0, as are the next two
     int steps;
     double bubble;                  // planned, 0 .. 1

@@ -19,6 +19,7 @@
  * Two sets of squares take turns. A rank notes its squares of step n + 2 when it
  * knows the norm of n + 1, so all have noted n + 1, so all knew the norm of n. */
 #include "shared.h"
+#include "../fail.h"
 
 #include <math.h>
 
@@ -49,25 +50,58 @@ void pp_square(int parameter, const float *grad, size_t count)
                                     ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
+/* A loss that is no number leaves the step out on all ranks, also where the
+ * gradients are numbers. */
 static void squares_are_noted(void)
 {
+    pp_job.self->no_number[own.noted & 1] = !isfinite(pp_job.record.loss);
     own.noted++;
     raise_counter(&pp_job.self->squared);
 }
 
-/* The norm of the last squares, into the record of their step, and own.scale. A
- * norm that is no number clips nothing; an infinite one leaves nothing. */
-static float await_norm(float limit, StepRecord *record)
+/* The first whose squares are no number; where only the sum of all is too large,
+ * the one with the most. */
+static int worst_parameter(uint32_t set)
+{
+    const double *square = squares(set);
+    int worst = 0;
+    for (int i = 0; i < pp_job.plan.parameters && isfinite(square[worst]); i++)
+        if (!isfinite(square[i]) || square[i] > square[worst])
+            worst = i;
+    return worst;
+}
+
+/* All ranks come to the same end, since they know the same squares. */
+static float without_norm(float norm, int step, StepRecord *record)
+{
+    if (!pp_job.plan.skip)
+        pp_fail("the norm of the gradients of step %d is %s, by parameter %d "
+                "of %d in the order of the model; `on nonfinite skip` leaves "
+                "such steps out",
+                step, isnan(norm) ? "nan" : "infinite",
+                worst_parameter(own.noted - 1) + 1, pp_job.plan.parameters);
+    record->skipped = 1;
+    own.clipped = 0;
+    return own.scale = NAN;
+}
+
+/* The norm of the last squares, into the record of their step, and own.scale. */
+static float await_norm(float limit, int step, StepRecord *record)
 {
     double total = 0;
+    int bad = 0;
     for (int i = 0; i < pp_shared.ranks; i++)
         pp_await(&pp_job.control->records[i].squared, own.noted, WAIT_MEETING,
                  "clip", -1, i);
+    for (int i = 0; i < pp_shared.ranks; i++)
+        bad |= pp_job.control->records[i].no_number[(own.noted - 1) & 1];
     for (int i = 0; i < pp_job.plan.parameters; i++)
         total += squares(own.noted - 1)[i];
     pp_progress();
     float norm = (float)sqrt(total);
     record->norm = norm;
+    if (bad || !isfinite(norm))
+        return without_norm(norm, step, record);
     own.clipped = norm > limit;
     own.scale = own.clipped ? limit / norm : 1.0f;
     return own.scale;
@@ -76,7 +110,7 @@ static float await_norm(float limit, StepRecord *record)
 float pp_clip(float limit)
 {
     squares_are_noted();
-    return await_norm(limit, &pp_job.record);
+    return await_norm(limit, pp_job.step, &pp_job.record);
 }
 
 /* ---- a step later ---- */
@@ -87,7 +121,7 @@ float pp_defer(float limit)
         return own.scale;
     squares_are_noted();
     if (own.clipped)
-        return await_norm(limit, &pp_job.record);
+        return await_norm(limit, pp_job.step, &pp_job.record);
     pp_job.deferred = pp_job.step;
     return 1.0f;
 }
@@ -96,7 +130,7 @@ int pp_settle(float limit)
 {
     if (pp_job.deferred == 0)
         return 0;
-    await_norm(limit, &pp_job.pending);
+    await_norm(limit, pp_job.deferred, &pp_job.pending);
     pp_report(pp_job.deferred, &pp_job.pending);
     pp_job.redo = own.clipped;
     if (!own.clipped)

@@ -2,6 +2,7 @@
  * block that the launcher made, wait on counters, join one region of memory and
  * meet in it. What travels there is the transport's business. */
 #include "shared.h"
+#include "memory.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -49,8 +50,10 @@ void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what,
     note_waiting(kind, what, micro, peer);
     int64_t since = now_ns();
     while (!pp_reached(counter, count)) {
-        if (atomic_load(&pp_job.control->abort))
+        if (atomic_load(&pp_job.control->abort)) {
+            pp_drop_draft();
             _exit(1);
+        }
         /* A counter that grows between these two lines makes the wait return at
          * once. */
         uint32_t seen = atomic_load_explicit(&counter->value,
@@ -181,9 +184,25 @@ static size_t lay_out(size_t places[4])
     return round_up(at, PAGE);
 }
 
+/* Programs of two jobs can each be right and train nonsense together. */
+static void check_jobs(void)
+{
+    const Control *control = pp_job.control;
+    const char *wanted = *control->job ? control->job : control->records[0].job;
+    for (int i = 0; i < pp_shared.ranks; i++)
+        if (strcmp(control->records[i].job, wanted) != 0)
+            pp_fail("the program of rank %d belongs to job %s, not to %s: "
+                    "build all ranks again",
+                    i,
+                    *control->records[i].job ? control->records[i].job
+                                             : "unknown",
+                    *wanted ? wanted : "unknown");
+}
+
 static void check_needs(void)
 {
     RankRecord *records = pp_job.control->records;
+    check_jobs();
     for (int i = 1; i < pp_shared.ranks; i++)
         if (records[i].parameters != records[0].parameters)
             pp_fail("rank %d was compiled for a model of %u parameters, rank 0 "
@@ -196,17 +215,10 @@ static void check_needs(void)
  * a job too large. */
 static void check_memory(size_t needed)
 {
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[256];
-    double kib;
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf", &kib) == 1 &&
-            (double)needed > kib * 1024)
-            pp_fail(
-                "the ranks need %.2f GB of memory together, %.2f GB are free",
-                (double)needed / 1e9, kib * 1024 / 1e9);
-    if (file)
-        fclose(file);
+    double left = pp_free_memory();
+    if ((double)needed > left)
+        pp_fail("the ranks need %.2f GB of memory together, %.2f GB are free",
+                (double)needed / 1e9, left / 1e9);
 }
 
 /* The last rank to arrive knows all needs: it makes the file long enough for

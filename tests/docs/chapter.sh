@@ -7,7 +7,7 @@ page=$here/docs/pipeline-parallelism.md
 # ---- the comparison: formulas against what `compare` and `inspect` say ----
 
 chain=$here/examples/course/chain.pipe
-pipec compare "$chain" --virtual 1,2 | sed 's/^\*/ /' >"$scratch/compared"
+pipec compare "$chain" --virtual 1,2 --csv >"$scratch/compared"
 bad=''
 count=0
 # schedule|name in the table|v|numerator/denominator of the formula, P=4 M=8
@@ -15,8 +15,8 @@ while IFS='|' read -r schedule name virtual over under; do
     count=$((count + 1))
     row=$(grep "^| $name | (P-1)/" "$page")
     formula=$(awk -v a="$over" -v b="$under" 'BEGIN { printf "%.2f %%", 100 * a / b }')
-    exact=$(awk -v s="$schedule" -v v="$virtual" '$1 == s && $3 == v { print $7 " %" }' "$scratch/compared")
-    messages=$(awk -v s="$schedule" -v v="$virtual" '$1 == s && $3 == v { print $(NF - 1) }' "$scratch/compared")
+    exact=$(awk -F, -v s="$schedule" -v v="$virtual" '$1 == s && $3 == v { printf "%.2f %%", 100 * $6 }' "$scratch/compared")
+    messages=$(awk -F, -v s="$schedule" -v v="$virtual" '$1 == s && $3 == v { print $11 }' "$scratch/compared")
     peak=$(pipec inspect "$chain" -D schedule="$schedule" -D virtual="$virtual" | awk -v v="$virtual" '
         /^rank  busy/ { ranks = 1; next }
         /^heaviest/ { ranks = 0 }
@@ -45,7 +45,7 @@ why=$(echo "$rows" | awk '{
     chunks = 2 * (p - 1) + (v - 1) * p + 1
     if (v == 1) chunks = p
     if (chunks > m * v) chunks = m * v
-    if ($4 != formula || $6 != formula || $10 != step || $13 != chunks || $14 != 2 * m * (p * v - 1))
+    if ($4 != formula || $6 != formula || $10 != step || $14 != chunks || $15 != 2 * m * (p * v - 1))
         print "P=" p, "v=" v, "M=" m ": want", formula, step, chunks, 2 * m * (p * v - 1)
 }')
 [ -z "$why" ] || not_ok bubbles "$why"
@@ -92,9 +92,9 @@ bad=''
 count=0
 while IFS='|' read -r name split; do
     pipec inspect "$large" --target cuda ${split:+-D "split=$split"} >"$scratch/cut"
-    in_row "$name" "$(sed -n 's/^makespan \([0-9.]* ms\),.*/\1/p' "$scratch/cut") \|"
+    in_row "$name" "$(sed -n 's/^makespan \([0-9.]* s\),.*/\1/p' "$scratch/cut") \|"
     in_row "$name" "$(sed -n 's/^heaviest .* with \([0-9.]*\) times.*/\1/p' "$scratch/cut") \|"
-    in_row "$name" "$(sed -n 's/^heaviest .*flop, \([0-9.]* ms\) by.*/\1/p' "$scratch/cut") \|"
+    in_row "$name" "$(sed -n 's/^heaviest .* that costs \([0-9.]* ms\)$/\1/p' "$scratch/cut") \|"
     in_row "$name" "$(sed -n 's/^bubble of the makespan: \([0-9.]* %\);.*/\1/p' "$scratch/cut") \|"
 done <<'END'
 16 each|

@@ -137,6 +137,33 @@ $rows
 END
 all ranges-and-defaults 'rows of tables'
 
+# ---- machines with a name: `cluster NAME { }` is a block with the figures of its row ----
+
+# plan NAME BLOCK: two machines and a bit; too large for any memory, so that inspect names it.
+plan() {
+    { echo 'model m { input x[1000]; a : linear(150000) * 17; loss : mse }'
+      echo "pipeline { stages 17  microbatches 2 }"
+      echo "cluster $2"; } >"$scratch/$1.pipe"
+    "$pipec" inspect "$scratch/$1.pipe" >"$scratch/$1.txt" 2>&1 || not_ok machines "$(head -1 "$scratch/$1.txt")"
+}
+bad=''
+echo 'cluster none_of_these { }' >"$scratch/none.pipe"
+words=$("$pipec" check "$scratch/none.pipe" 2>&1 | sed -n 's/.*known are \(.*\); or give.*/\1/p' | tr -d ,)
+for word in $words; do
+    # shellcheck disable=SC2016
+    row=$(sed -n "s/^| \`$word\` | \([0-9.GT]*\) *| \([0-9.GT]*\) *| \([0-9.GT]*\) *| \([0-9.GT]*\) *|.*/\1 \2 \3 \4/p" "$language")
+    plan named "$word { }"
+    # shellcheck disable=SC2086
+    case $row in
+    *[0-9]*) plan given "$(printf '{ flops %s memory %s node_link %s link %s node 8 node_latency 2us latency 10us }' $row)" ;;
+    '   ') plan given "{ }" ;;
+    *) not_ok machines "no row of $word" ;;
+    esac
+    cmp -s "$scratch/named.txt" "$scratch/given.txt" ||
+        not_ok machines "$word: $(diff "$scratch/named.txt" "$scratch/given.txt" | sed -n 2,4p)"
+done
+all machines 'names of machines'
+
 # ---- the man page ----
 
 "$pipec" --help man | diff - "$manual" >"$scratch/said" && ok manual-is-written ||

@@ -124,3 +124,17 @@ for picture in "$here"/docs/pictures/*.png; do # a screenshot, made by docs/pict
     grep -q "](docs/pictures/$(basename "$picture"))" "$here/README.md" || not_ok pictures "$picture is not in the README"
 done
 verdict pictures "$count" pictures
+
+# ---- what the README shows of examples/gpt.pipe ----
+
+bad=''
+count=0
+pipec inspect "$here/examples/gpt.pipe" >"$scratch/gpt" && pipec check "$here/examples/gpt.pipe" --dump=emit >>"$scratch/gpt" ||
+    not_ok readme "examples/gpt.pipe has no plan"
+grep -E '^    (rank [0-9]|    pp_|\{   // take)' "$here/README.md" | sed 's/^    //; s/^rank/  rank/' >"$scratch/readme"
+while IFS= read -r line; do
+    count=$((count + 1))
+    grep -qxF -e "$line" "$scratch/gpt" || not_ok readme "not printed: $line"
+done <"$scratch/readme"
+[ "$count" -gt 7 ] || count=0
+verdict readme "$count" 'lines of examples/gpt.pipe'

@@ -14,7 +14,7 @@ for file in "$here"/../../examples/[!b]*.pipe "$here"/*.pipe "$here"/../train/*.
     name=$(basename "$file" .pipe)
     rm -f rank*.c
     # shellcheck disable=SC2046
-    "$pipec" check "$file" --dump=emit | awk '/^\/\* Rank [0-9]* of/ {n++} {print > ("rank" n ".c")}'
+    "$pipec" check "$file" --dump=emit | awk '/^\/\* pipec program/ {n++} {print > ("rank" n ".c")}'
     "$pipec" check "$file" --dump=schedule >order
     for compiler in gcc clang; do
         command -v $compiler >/dev/null || continue

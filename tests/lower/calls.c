@@ -27,14 +27,20 @@ static void print_names(void)
 
 static void check_one(Call call)
 {
-    Body body = {.kind = BODY_MAIN, .chunk = -1, .name = "main", .calls = &call, .call_count = 1};
+    Body body = {.kind = BODY_MAIN,
+                 .chunk = -1,
+                 .name = "main",
+                 .calls = &call,
+                 .call_count = 1};
     check_calls(&(RankProgram){.bodies = &body, .body_count = 1});
 }
 
 int main(int argc, char **argv)
 {
     const char *what = argc == 2 ? argv[1] : "", *words = "x nonsense";
-    Call zero = {.function = "pp_zero", .args = 2, .arg = {{ARG_AT, "x", 0}, {ARG_NUMBER, NULL, 4}}};
+    Call zero = {.function = "pp_zero",
+                 .args = 2,
+                 .arg = {{ARG_AT, "x", 0}, {ARG_NUMBER, NULL, 4}}};
     check_one(zero);  // it fits
     if (strcmp(what, "prototypes") == 0)
         print_prototypes();

@@ -165,8 +165,16 @@ times = [e['ts'] for e in events]
 assert times == sorted(times), 'events are not in order of time'
 rows = collections.defaultdict(list)
 for e in events:
-    if e['ph'] == 'X':
+    if e['ph'] == 'X' and e['pid'] == 0:
         rows[e['tid']].append(e)
+wires = collections.defaultdict(list)  # the second process: one message at a time on each
+for e in events:
+    if e['ph'] == 'X' and e['pid'] == 1:
+        wires[e['tid']].append(e)
+assert (sum(map(len, wires.values())) == 2 * (chunks - 1) * micros) == (message > 0)
+for wire in wires.values():
+    for a, b in zip(wire, wire[1:]):
+        assert a['ts'] + a['dur'] <= b['ts'] + 2e-6, (a, b)
 assert len(rows) == ranks and sum(map(len, rows.values())) == 2 * chunks * micros
 for row in rows.values():
     for a, b in zip(row, row[1:]):

@@ -34,6 +34,15 @@ refuses odd-bytes 'odd.bin has 3 bytes, which is no whole number of 2-byte token
 refuses high-id 'token 1000 at position 1 of high.bin, but the vocabulary is 1000' ./tokens --data high.bin
 refuses no-number "words.txt:2: '4x' is not a number" ./numbers --data words.txt
 refuses not-finite "nan.txt:1: 'nan' is not a number" ./numbers --data nan.txt
+printf '1 2 3 4 5 6\0007\n' > nul.txt
+printf '1 2 3 4\n5 0x10\n' > hexadecimal.txt
+printf '1 \0332\n' > escape.txt
+mkfifo pipe.txt
+refuses nul "nul.txt:1: '6.0007' is not a number" ./numbers --data nul.txt
+refuses hexadecimal "hexadecimal.txt:2: '0x10' is not a number" ./numbers --data hexadecimal.txt
+refuses escape "escape.txt:1: '.0332' is not a number" ./numbers --data escape.txt
+refuses pipe 'the data pipe.txt is not a regular file' ./numbers --data pipe.txt
+refuses device 'the data /dev/zero is not a regular file' ./tokens --data /dev/zero
 refuses ragged 'ragged.txt has 7 numbers, but each record is 6: 2 positions of 1' ./numbers --data ragged.txt
 refuses no-records 'empty.txt has 0 numbers' ./numbers --data "$(: > empty.txt; echo empty.txt)"
 exit $failed

@@ -117,7 +117,7 @@ bad missing-data "rank 0 failed: no data: nothing is named 'none.txt' in .*--dat
 bad empty-data 'empty.txt has 0 tokens, but a sample of 8 and its target need at least 9' --data empty.txt
 bad short-data 'short.txt has 8 tokens, .* need at least 9' --data short.txt
 bad high-token 'token 255 at position 19 of high.txt, but the vocabulary is 128 (0 to 127)' --data high.txt
-bad folder-data 'the data . is not a file' --data .
+bad folder-data 'the data . is not a regular file' --data .
 "$runtime/pprun" --steps 3 --data '[es]*rt.txt' 1 check1_ > short 2>&1
 [ $? = 1 ] || not_ok glob "one short file is too short"
 cp short.txt shorter.txt

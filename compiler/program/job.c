@@ -1,0 +1,305 @@
+/* job.c: whose programs lie in a folder, and from what they were made.
+ *
+ *     out/gpt/3f2a.../rank0.c rank0 ... job    two runs at once share a folder only if they are the same
+ *     out/gpt/last -> 3f2a...
+ *
+ * The hash is of all that the programs are made from: the text of every rank,
+ * the archive, its header, the compiler with its version and flags. Times of
+ * files mean nothing. The file `job` holds it and is written when all programs
+ * are whole; it goes before the first of them does. So whatever ends a build at
+ * whatever moment, programs without it are made anew.
+ *
+ * A folder that the user has named may hold other things: pipec touches a file
+ * only if its first line says that pipec wrote it, and a program only if its
+ * source is there and does. */
+#include "job.h"
+#include "output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the hash: FNV-1a, 64 bits ---- */
+
+typedef struct Hash {
+    uint64_t value;
+} Hash;
+
+static void hash_bytes(Hash *hash, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    uint64_t value = hash->value;
+    for (size_t i = 0; i < count; i++)
+        value = (value ^ byte[i]) * 1099511628211u;
+    hash->value = value;
+}
+
+/* With its end, so that words do not run together. */
+static void hash_text(Hash *hash, const char *text)
+{
+    hash_bytes(hash, text, strlen(text) + 1);
+}
+
+static void hash_file(Hash *hash, const char *path)
+{
+    char bytes[1 << 16];
+    FILE *in = fopen(path, "rbe");
+    for (size_t got; in && (got = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        hash_bytes(hash, bytes, got);
+    if (in)
+        fclose(in);
+}
+
+static ssize_t hash_write(void *hash, const char *bytes, size_t count)
+{
+    hash_bytes(hash, bytes, count);
+    return (ssize_t)count;
+}
+
+const char *hash_job(Program *p, const Toolchain *t)
+{
+    static const char *const searched[] = {"CPATH", "C_INCLUDE_PATH",
+                                           "LIBRARY_PATH"};
+    Hash hash = {14695981039346656037u};
+    const char *words[] = {t->command, t->version, t->flags, t->libraries,
+                           PIPEC_VERSION};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash_text(&hash, words[i]);
+    for (size_t i = 0; i < sizeof searched / sizeof *searched; i++)
+        hash_text(&hash, getenv(searched[i]) ? getenv(searched[i]) : "");
+    hash_file(&hash, t->archive);
+    hash_file(&hash, t->header);
+    FILE *out = fopencookie(&hash, "w",
+                            (cookie_io_functions_t){.write = hash_write});
+    for (int r = 0; out && r < p->ranks; r++)
+        emit_rank(p, out, r);
+    if (!out || fclose(out) != 0) {
+        fputs("pipec: out of memory\n", stderr);
+        exit(1);
+    }
+    return text_format(p->arena, "%016llx", (unsigned long long)hash.value);
+}
+
+/* ---- the folder ---- */
+
+/* Held until this process ends, or what it has become: pprun, and its ranks. */
+static bool lock_folder(Program *p, Job *job)
+{
+    const char *path = text_format(p->arena, "%s/.lock", job->folder);
+    job->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (job->lock >= 0 &&
+        flock(job->lock, job->last ? LOCK_EX : LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (job->lock >= 0 && errno == EWOULDBLOCK) {
+        error_plain(p,
+                    "the folder %s is in use: another job is built there, "
+                    "or runs",
+                    job->folder);
+        help(p, "choose another one: -o FOLDER");
+        return false;
+    }
+    error_plain(p, "cannot write %s: %s", path, strerror(errno));
+    help(p, "choose another folder: -o FOLDER");
+    return false;
+}
+
+bool open_job(Program *p, Job *job, const char *named, const char *base)
+{
+    job->folder = named ? named
+                        : text_format(p->arena, "%s/%s", base, job->hash);
+    job->last = named ? NULL : text_format(p->arena, "%s/last", base);
+    if (!make_folders(p, job->folder)) {
+        help(p, "choose another one: -o FOLDER");
+        return false;
+    }
+    return lock_folder(p, job);
+}
+
+/* Set in one step, as two jobs may do it at once. */
+bool link_last(Program *p, const Job *job)
+{
+    if (!job->last)
+        return true;
+    const char *fresh = text_format(p->arena, "%s.%ld.new", job->last,
+                                    (long)getpid());
+    remove(fresh);
+    if (symlink(job->hash, fresh) == 0 && rename(fresh, job->last) == 0)
+        return true;
+    error_plain(p, "cannot set the link %s: %s", job->last, strerror(errno));
+    remove(fresh);
+    return false;
+}
+
+/* ---- what is there ---- */
+
+static const char *stamp_path(Program *p, const Job *job)
+{
+    return text_format(p->arena, "%s/job", job->folder);
+}
+
+static const char *stamp_text(Program *p, const Job *job)
+{
+    return text_format(p->arena, "# pipec program: job %s, %d ranks\n",
+                       job->hash, p->ranks);
+}
+
+/* The first line of a file, up to a length that tells. */
+static void read_first(const char *path, char *text, size_t size)
+{
+    FILE *in = fopen(path, "re");
+    if (!in || !fgets(text, (int)size, in))
+        *text = 0;
+    if (in)
+        fclose(in);
+}
+
+static bool is_ours(const char *path)
+{
+    char first[32];
+    read_first(path, first, sizeof first);
+    return strncmp(first, "/* pipec program", 16) == 0 ||
+           strncmp(first, "# pipec program", 15) == 0;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool is_made(Program *p, const Job *job)
+{
+    char first[128];
+    read_first(stamp_path(p, job), first, sizeof first);
+    if (strcmp(first, stamp_text(p, job)) != 0)
+        return false;
+    for (int r = 0; r < p->ranks; r++) {
+        const char *program = text_format(p->arena, "%s/rank%d", job->folder,
+                                          r);
+        if (!is_regular(program) || access(program, X_OK) != 0 ||
+            !is_ours(text_format(p->arena, "%s.%s", program, source_suffix(p))))
+            return false;
+    }
+    return true;
+}
+
+bool mark_made(Program *p, const Job *job)
+{
+    Output out;
+    if (!open_output(p, &out, stamp_path(p, job)))
+        return false;
+    fputs(stamp_text(p, job), out.stream);
+    return close_output(&out);
+}
+
+/* ---- what has to go ---- */
+
+/* "rank12.c" is a source, "rank12" a program, "rank12.c.815.new" was left by a
+ * build that did not end. */
+typedef enum Part { PART_NONE, PART_SOURCE, PART_PROGRAM, PART_LEFT } Part;
+
+static Part part_of(const char *name, int *rank)
+{
+    if (strncmp(name, "rank", 4) != 0)
+        return PART_NONE;
+    size_t digits = strspn(name + 4, "0123456789");
+    if (digits == 0 || digits > 9)
+        return PART_NONE;
+    *rank = atoi(name + 4);
+    const char *rest = name + 4 + digits;
+    if (!*rest)
+        return PART_PROGRAM;
+    if (strcmp(rest, ".c") == 0 || strcmp(rest, ".cu") == 0)
+        return PART_SOURCE;
+    rest += strncmp(rest, ".cu", 3) == 0  ? 3
+            : strncmp(rest, ".c", 2) == 0 ? 2
+                                          : 0;
+    digits = *rest == '.' ? strspn(rest + 1, "0123456789") : 0;
+    return digits && strcmp(rest + 1 + digits, ".new") == 0 ? PART_LEFT
+                                                            : PART_NONE;
+}
+
+static bool source_is_ours(Program *p, const Job *job, int rank)
+{
+    const char *stem = text_format(p->arena, "%s/rank%d", job->folder, rank);
+    return is_ours(text_format(p->arena, "%s.c", stem)) ||
+           is_ours(text_format(p->arena, "%s.cu", stem));
+}
+
+/* A file of the user's where one of this job has to go. */
+static bool is_in_the_way(Program *p, const char *path)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0 || (is_regular(path) && is_ours(path)))
+        return false;
+    error_plain(p, "%s is in the way: pipec did not write it", path);
+    help(p, "move it, or choose another folder: -o FOLDER");
+    return true;
+}
+
+static bool rank_is_free(Program *p, const Job *job, int rank)
+{
+    const char *program = text_format(p->arena, "%s/rank%d", job->folder, rank);
+    if (is_in_the_way(
+            p, text_format(p->arena, "%s.%s", program, source_suffix(p))))
+        return false;
+    return source_is_ours(p, job, rank) || !is_in_the_way(p, program);
+}
+
+static bool folder_is_free(Program *p, const Job *job)
+{
+    static const char *const starters[] = {"mpirun.app", "srun.conf"};
+    for (int r = 0; r < p->ranks; r++)
+        if (!rank_is_free(p, job, r))
+            return false;
+    for (int i = 0; p->target == TARGET_CUDA && i < 2; i++)
+        if (is_in_the_way(
+                p, text_format(p->arena, "%s/%s", job->folder, starters[i])))
+            return false;
+    return !is_in_the_way(p, stamp_path(p, job));
+}
+
+/* All files of one part; programs go before the sources that tell whose they
+ * are. */
+static bool remove_parts(Program *p, const Job *job, Part part)
+{
+    DIR *folder = opendir(job->folder);
+    bool fine = folder != NULL;
+    int rank;
+    for (struct dirent *entry; fine && (entry = readdir(folder));) {
+        if (part_of(entry->d_name, &rank) != part)
+            continue;
+        const char *path = text_format(p->arena, "%s/%s", job->folder,
+                                       entry->d_name);
+        bool ours = part == PART_LEFT ||
+                    (part == PART_PROGRAM ? source_is_ours(p, job, rank)
+                                          : is_ours(path));
+        if (ours && is_regular(path))
+            fine = unlink(path) == 0;
+    }
+    if (!fine)
+        error_plain(p, "cannot clear the folder %s: %s", job->folder,
+                    strerror(errno));
+    if (folder)
+        closedir(folder);
+    return fine;
+}
+
+bool clear_folder(Program *p, const Job *job)
+{
+    if (!folder_is_free(p, job))
+        return false;
+    if (unlink(stamp_path(p, job)) != 0 && errno != ENOENT) {
+        error_plain(p, "cannot remove %s: %s", stamp_path(p, job),
+                    strerror(errno));
+        return false;
+    }
+    return remove_parts(p, job, PART_LEFT) &&
+           remove_parts(p, job, PART_PROGRAM) &&
+           remove_parts(p, job, PART_SOURCE);
+}
