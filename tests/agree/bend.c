@@ -25,8 +25,7 @@ static bool turn(Program *p, int *edge, int to, Node *nodes)
 {
     int kept = *edge;
     *edge = to;
-    if (fabs(retime(p, &p->cost, -1, nodes) - p->makespan) >
-        1e-9 * p->makespan)
+    if (fabs(retime(p, &p->cost, -1, nodes) - p->makespan) > 1e-9 * p->makespan)
         return true;
     *edge = kept;
     return false;

@@ -65,7 +65,7 @@ timeline "in units, many" unit.pipe -D microbatches=200
 for schedule in 1f1b gpipe zbh2 naive eager; do
     timeline "unequal chunks, $schedule" unequal.pipe -D schedule=$schedule
 done
-timeline "unequal chunks, many" unequal.pipe -D microbatches=300
+timeline "unequal chunks, many" unequal.pipe -D microbatches=150
 timeline "unequal chunks, cuda" unequal.pipe --target cuda
 timeline "light chunks" light.pipe
 timeline "light chunks, many" light.pipe -D microbatches=200 -D schedule=bfs
