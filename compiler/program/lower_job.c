@@ -209,11 +209,12 @@ static void job_record(Program *p, int rank)
         "planned idle share of the step";
     push_field(p, job, "data", ARG_NULL, NULL, 0)->record = data_record(p,
                                                                         rank);
-    if (p->set.skip_nonfinite)
-        number_field(p, job, "skip", 1,
-                     "a step whose loss or norm is no number");
-    if (p->target == TARGET_CUDA)
+    bool cuda = p->target == TARGET_CUDA;  // where C++ wants every field
+    if (cuda)
         cuda_fields(p, job, out->route_count);
+    if (cuda || p->set.skip_nonfinite)
+        number_field(p, job, "skip", p->set.skip_nonfinite,
+                     "a step whose loss or norm is no number");
 }
 
 void job_records(Program *p)

@@ -96,9 +96,9 @@ static void draw(Program *p, FILE *out)
 {
     inspect(p, out, false, false);
     op_table(p, out);
-    picture_svg(p, out, true);
+    picture_svg(&p, 1, out, true);
     picture_html(&p, 1, out);
-    picture_trace(p, out);
+    picture_trace(&p, 1, out);
     picture_csv(p, out, true);
 }
 
