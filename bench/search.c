@@ -21,7 +21,8 @@ static double seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-static void cell(int row, int cap, double effort, Order *orders, Totals *totals)
+static void cell(int row, int cap, double effort, Sequence *orders,
+                 Totals *totals)
 {
     const Published *p = &published[row];
     Uniform u;
@@ -58,7 +59,7 @@ int main(int count, char **argument)
     int from = count > 2 ? atoi(argument[2]) : 0,
         to = count > 3 ? atoi(argument[3]) : PUBLISHED_ROWS;
     Totals totals = {0};
-    Order orders[MOST_RANKS];
+    Sequence orders[MOST_RANKS];
     for (int r = 0; r < MOST_RANKS; r++)
         orders[r].at = malloc(SEARCH_KINDS * 256 * sizeof *orders[r].at);
     printf("model    p    m  limit    bound  heuristic  ours        seconds\n");

@@ -78,7 +78,7 @@ typedef struct Vee {
     Problem q;
     int *rank;
     double *numbers;
-    Order *orders;
+    Sequence *orders;
     short *entries;
 } Vee;
 

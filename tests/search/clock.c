@@ -49,7 +49,7 @@ static int receiver(const Problem *q, int kind, int chunk)
 
 /* The computes of a rank, with micro-batches, and I and W in one where that is
  * shorter; returns how many. */
-static int computes(const Problem *q, const Order *order, Line *made)
+static int computes(const Problem *q, const Sequence *order, Line *made)
 {
     int done[CHUNKS][SEARCH_KINDS] = {{0}}, count = 0;
     for (int i = 0; i < order->count; i++) {
@@ -69,7 +69,7 @@ static int computes(const Problem *q, const Order *order, Line *made)
     return count;
 }
 
-static void number_messages(Slow *s, const Order *orders)
+static void number_messages(Slow *s, const Sequence *orders)
 {
     static Line made[ROOM];
     for (int r = 0; r < s->q->ranks; r++) {
@@ -131,7 +131,7 @@ static void push_take(Slow *s, int rank, Line a)
     push(s, rank, e);
 }
 
-static void make_list(Slow *s, const Order *order, int rank)
+static void make_list(Slow *s, const Sequence *order, int rank)
 {
     static Line made[ROOM];
     int next[RANKS] = {0}, count = computes(s->q, order, made);
@@ -202,7 +202,7 @@ static bool run_entry(Slow *s, int rank)
     return true;
 }
 
-static double slow_makespan(const Problem *q, const Order *orders)
+static double slow_makespan(const Problem *q, const Sequence *orders)
 {
     static Slow s;
     memset(&s, 0, sizeof s);

@@ -119,13 +119,13 @@ static double try_all(const Problem *q)
         total *= words[r].count;
     }
     for (int number = 0; number < total; number++) {
-        Order orders[CHUNKS];
+        Sequence orders[CHUNKS];
         Result result;
         int rest = number;
         for (int r = 0; r < q->ranks; rest /= words[r++].count)
-            orders[r] = (Order){words[r].all[rest % words[r].count],
-                                SEARCH_KINDS * q->microbatches * q->chunks /
-                                    q->ranks};
+            orders[r] = (Sequence){words[r].all[rest % words[r].count],
+                                   SEARCH_KINDS * q->microbatches * q->chunks /
+                                       q->ranks};
         if (order_fits(q, orders) && order_result(q, orders, &result, NULL))
             best = fmin(best, value(q, &result));
     }
@@ -139,16 +139,16 @@ static int wrong(const char *what, const Problem *q, double is, double best)
     return 1;
 }
 
-static void open_orders(short space[][LENGTH], Order *orders)
+static void open_orders(short space[][LENGTH], Sequence *orders)
 {
     for (int r = 0; r < CHUNKS; r++)
-        orders[r] = (Order){space[r], 0};
+        orders[r] = (Sequence){space[r], 0};
 }
 
 static int exact_faults(const Problem *q, double best)
 {
     short space[CHUNKS][LENGTH];
-    Order orders[CHUNKS];
+    Sequence orders[CHUNKS];
     Exact exact = {.budget = 1000000};
     Result result = {0};
     open_orders(space, orders);
@@ -165,7 +165,7 @@ static int exact_faults(const Problem *q, double best)
 static int quick_faults(const Problem *q, double best, int *tight)
 {
     short space[CHUNKS][LENGTH];
-    Order orders[CHUNKS];
+    Sequence orders[CHUNKS];
     Search search = {.seed = 1, .effort = 0.002};
     Result result = {0};
     double bound = q->metric == METRIC_SPAN ? bound_span(q) : bound_makespan(q);
@@ -187,7 +187,7 @@ static int whole_faults(Tiny *t, int *found)
 {
     short space[CHUNKS][LENGTH];
     double numbers[3 * CHUNKS], bound;
-    Order orders[CHUNKS];
+    Sequence orders[CHUNKS];
     Search search = {.seed = 1, .effort = 0.002};
     Result result = {0};
     Problem *q = &t->problem, whole;

@@ -20,29 +20,29 @@ static bool same_digits(double rate, double printed)
     return round(rate * 1e4) == round(printed * 1e4);
 }
 
-static Order *take_orders(int ranks, int microbatches)
+static Sequence *take_orders(int ranks, int microbatches)
 {
-    Order *orders = calloc((size_t)ranks, sizeof *orders);
+    Sequence *orders = calloc((size_t)ranks, sizeof *orders);
     for (int r = 0; r < ranks; r++)
         orders[r].at = calloc((size_t)(SEARCH_KINDS * microbatches),
                               sizeof *orders[r].at);
     return orders;
 }
 
-static void free_orders(Order *orders, int ranks)
+static void free_orders(Sequence *orders, int ranks)
 {
     for (int r = 0; r < ranks; r++)
         free(orders[r].at);
     free(orders);
 }
 
-static void append(Order *order, int rank, int kind)
+static void append(Sequence *order, int rank, int kind)
 {
     order->at[order->count++] = (short)(rank * SEARCH_KINDS + kind);
 }
 
 /* Warm-up, then F I W in turn with the W some I late; then what is left. */
-static void closed_form(Order *order, int rank, int warm, int delay,
+static void closed_form(Sequence *order, int rank, int warm, int delay,
                         int microbatches)
 {
     int done[SEARCH_KINDS] = {0};
@@ -64,7 +64,7 @@ static void closed_form(Order *order, int rank, int warm, int delay,
 static double form_rate(const Published *p, int deep)
 {
     Uniform *u = calloc(1, sizeof *u);
-    Order *orders = take_orders(p->ranks, p->microbatches);
+    Sequence *orders = take_orders(p->ranks, p->microbatches);
     Result result;
     uniform_problem(u, p, INFINITY);
     for (int r = 0; r < p->ranks; r++) {
@@ -87,7 +87,7 @@ static double search_rate(const Published *p, double limit, double effort,
                           bool *optimal)
 {
     Uniform *u = calloc(1, sizeof *u);
-    Order *orders = take_orders(p->ranks, p->microbatches);
+    Sequence *orders = take_orders(p->ranks, p->microbatches);
     Search search = {.seed = 1, .effort = effort};
     Result result;
     uniform_problem(u, p, limit);
@@ -148,7 +148,7 @@ static void unequal_ranks(double limit)
                                     19455, 19967, 20096, 32833};
     Published p = {"", 8, 32, 0, 0, 0, 473, 1, 1, 1};
     Uniform *u = calloc(1, sizeof *u);
-    Order *orders = take_orders(8, 32);
+    Sequence *orders = take_orders(8, 32);
     Search search = {.seed = 1, .effort = 0.1};
     Result result;
     uniform_problem(u, &p, limit);
@@ -172,7 +172,7 @@ static void known_span(Published p, double held, double kept, double limit,
                        double known)
 {
     Uniform *u = calloc(1, sizeof *u);
-    Order *orders = take_orders(p.ranks, p.microbatches);
+    Sequence *orders = take_orders(p.ranks, p.microbatches);
     Search search = {.seed = 1, .effort = 0.1};
     Result result;
     char what[80];
@@ -199,7 +199,7 @@ static void makespans(void)
     for (int cap = 1; cap <= 3; cap++) {
         Uniform *u = calloc(1, sizeof *u);
         const Published *p = &published[3];
-        Order *orders = take_orders(p->ranks, p->microbatches);
+        Sequence *orders = take_orders(p->ranks, p->microbatches);
         Search search = {.seed = 1, .effort = 0.05};
         Result result;
         uniform_problem(u, p, cap);

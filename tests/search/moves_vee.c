@@ -57,7 +57,7 @@ static int follow(Case *c, int moves)
 static bool board_agrees(Case *c)
 {
     static short entries[RANKS][CODES * MICROS];
-    Order written[RANKS];
+    Sequence written[RANKS];
     Result result;
     int next[RANKS] = {0};
     for (int r = 0; r < RANKS; r++)

@@ -32,7 +32,7 @@ typedef struct Case {
     int rank[CHUNKS];
     double time[SEARCH_KINDS][CHUNKS], message[CHUNKS], wire[CHUNKS],
         whole[CHUNKS], held[CHUNKS], limit[RANKS];
-    Order orders[RANKS];
+    Sequence orders[RANKS];
     short entries[RANKS][SEARCH_KINDS * 2 * MICROS];
 } Case;
 
@@ -106,7 +106,7 @@ static void random_orders(Case *c)
     int done[CHUNKS][SEARCH_KINDS] = {{0}}, taste = chance(4),
         left = SEARCH_KINDS * q->chunks * q->microbatches;
     for (int r = 0; r < q->ranks; r++)
-        c->orders[r] = (Order){c->entries[r], 0};
+        c->orders[r] = (Sequence){c->entries[r], 0};
     while (left > 0) {
         int i = chance(q->chunks), k = chance(SEARCH_KINDS), m = done[i][k];
         int from = k == SEARCH_F ? i - 1 : i + 1;
@@ -115,7 +115,7 @@ static void random_orders(Case *c)
              done[from][k] <= m) ||
             (taste && taste != k && chance(6)))
             continue;
-        Order *order = &c->orders[q->rank[i]];
+        Sequence *order = &c->orders[q->rank[i]];
         order->at[order->count++] = (short)(i * SEARCH_KINDS + k);
         done[i][k]++;
         left--;

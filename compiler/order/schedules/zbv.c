@@ -112,7 +112,7 @@ static bool orders(Program *p)
     for (int r = 0; r < p->ranks; r++)
         closed_form(p, r);
     Problem q = problem_in_chunks(p, 2 * p->ranks);
-    Order *greedy = take_orders(p, &q);
+    Sequence *greedy = take_orders(p, &q);
     if (vee_greedy(&q, greedy))
         use_if_shorter(p, &q, greedy);
     return true;

@@ -14,7 +14,7 @@
 
 typedef struct Run {
     const Problem *q;
-    const Order *orders;
+    const Sequence *orders;
     double *const *start;
     double *end[SEARCH_KINDS];  // [chunk * microbatches + micro]
     int *done[SEARCH_KINDS];    // [chunk]
@@ -72,7 +72,7 @@ static void run_entry(Run *x, int rank, int kind, int chunk, double begin)
 /* Runs a rank until it lacks something; how many entries that were. */
 static int run_rank(Run *x, int rank)
 {
-    const Order *order = &x->orders[rank];
+    const Sequence *order = &x->orders[rank];
     int before = x->next[rank];
     while (x->next[rank] < order->count) {
         int entry = order->at[x->next[rank]], kind = entry % SEARCH_KINDS,
@@ -86,7 +86,7 @@ static int run_rank(Run *x, int rank)
 }
 
 /* The largest share of the limit that the rank holds after an entry. */
-static double peak_share(const Problem *q, const Order *order, int rank)
+static double peak_share(const Problem *q, const Sequence *order, int rank)
 {
     double held = 0, most = 0;
     for (int i = 0; i < order->count; i++) {
@@ -98,7 +98,7 @@ static double peak_share(const Problem *q, const Order *order, int rank)
     return isinf(q->limit[rank]) ? 0 : most / q->limit[rank];
 }
 
-bool order_fits(const Problem *q, const Order *orders)
+bool order_fits(const Problem *q, const Sequence *orders)
 {
     for (int r = 0; r < q->ranks; r++)
         if (peak_share(q, &orders[r], r) > 1 + 1e-9)
@@ -128,7 +128,7 @@ double most_work(const Problem *q)
     return most;
 }
 
-bool order_result(const Problem *q, const Order *orders, Result *result,
+bool order_result(const Problem *q, const Sequence *orders, Result *result,
                   double *const *start)
 {
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,

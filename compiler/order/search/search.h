@@ -43,10 +43,10 @@ typedef struct Problem {
 
 /* One rank's order. The micro-batches of one kind and chunk run 0, 1, 2, ...,
  * so that an entry is chunk * SEARCH_KINDS + kind and nothing more. */
-typedef struct Order {
+typedef struct Sequence {
     short *at;
     int count;                              // SEARCH_KINDS * microbatches * chunks of the rank
-} Order;
+} Sequence;
 
 typedef struct Result {
     double span, makespan;
@@ -75,7 +75,7 @@ static inline double crossing(const Problem *q, int chunk)
 
 /* Is the I at `index` one action with the W behind it: is that of the same
  * micro-batch, of whose I none still `waits` for its W, and are both shorter so. */
-static inline bool is_whole(const Problem *q, const Order *order, int index, int waits)
+static inline bool is_whole(const Problem *q, const Sequence *order, int index, int waits)
 {
     int entry = order->at[index], chunk = entry / SEARCH_KINDS;
     return q->whole && waits == 0 && entry % SEARCH_KINDS == SEARCH_I &&
@@ -98,12 +98,12 @@ static inline int roll_below(unsigned long long *dice, int below)
 
 /* The earliest times of orders[rank]. False: the orders wait for one another.
  * `start`, when not NULL, gets the begin of every entry: [rank][index]. */
-bool order_result(const Problem *q, const Order *orders, Result *result, double *const *start);
+bool order_result(const Problem *q, const Sequence *orders, Result *result, double *const *start);
 /* Time of all the actions of a rank; of the busiest rank. */
 double rank_work(const Problem *q, int rank);
 double most_work(const Problem *q);
 /* Does no rank ever hold more than its limit. */
-bool order_fits(const Problem *q, const Order *orders);
+bool order_fits(const Problem *q, const Sequence *orders);
 
 /* ---- search_bound.c: one chunk per rank, chunk i on rank i ---- */
 
@@ -129,7 +129,7 @@ typedef struct Search {
 
 /* Orders within the limits that make the problem's metric small. best[rank].at
  * has room for SEARCH_KINDS * microbatches. False: nothing fits the limits. */
-bool search_orders(const Problem *q, Search *search, Order *best, Result *result);
+bool search_orders(const Problem *q, Search *search, Sequence *best, Result *result);
 
 /* ---- search_exact.c: small problems, any number of chunks per rank ---- */
 
@@ -142,7 +142,7 @@ typedef struct Exact {
 /* The best orders within the limits, or the best met within the budget. Needs
  * kept <= held, and proves nothing where whole backwards may be shorter. best[rank].at has room for all the rank's actions; when
  * best[0].count > 0 it holds orders to be better than. False: nothing found. */
-bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result);
+bool exact_orders(const Problem *q, Exact *exact, Sequence *best, Result *result);
 
 /* ---- search_whole.c: any number of chunks per rank ---- */
 
@@ -150,9 +150,9 @@ bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result);
  * where that is shorter; numbers: room for 3 * chunks. */
 Problem whole_problem(const Problem *q, double *numbers);
 /* Puts every W that is shorter so right behind its I. */
-void join_weights(const Problem *q, Order *orders);
+void join_weights(const Problem *q, Sequence *orders);
 /* Makes orders that run better by the metric, within the limits, by moves of which
  * each is timed in full; about `budget` entries. */
-void mend_orders(const Problem *q, Order *best, int seed, double budget);
+void mend_orders(const Problem *q, Sequence *best, int seed, double budget);
 
 #endif

@@ -33,8 +33,8 @@ typedef struct Branches {
     const Problem *q;
     Exact *exact;
     Arena *arena;
-    Order *best;
-    Order *orders;              // [rank] so far
+    Sequence *best;
+    Sequence *orders;           // [rank] so far
     double limit;               // to be below
     double floor;               // when reached, nothing is better
     double *end[SEARCH_KINDS];  // [chunk * microbatches + micro]
@@ -314,7 +314,7 @@ static void place(Branches *t, Choice c)
     const Problem *q = t->q;
     int kind = c.entry % SEARCH_KINDS, chunk = c.entry / SEARCH_KINDS,
         r = q->rank[chunk], micro = t->placed[c.entry]++;
-    Order *order = &t->orders[r];
+    Sequence *order = &t->orders[r];
     double end = c.begin + q->time[kind][chunk];
     pass_messages(t, kind, chunk, micro, end);
     t->post[r] = t->clock[r];
@@ -413,7 +413,8 @@ static double floor_of(const Problem *q)
     return bound_metric(q);
 }
 
-bool exact_orders(const Problem *q, Exact *exact, Order *best, Result *result)
+bool exact_orders(const Problem *q, Exact *exact, Sequence *best,
+                  Result *result)
 {
     Branches t = {.q = q, .exact = exact, .best = best, .limit = INFINITY};
     t.arena = arena_open();

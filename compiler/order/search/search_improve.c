@@ -487,7 +487,7 @@ static bool aimed_move(Bench *b, Move *m)
     return near_move(b, m, r, at, draw_below(b, 4) ? at - far : at + far);
 }
 
-static void write_orders(const Bench *b, Order *orders)
+static void write_orders(const Bench *b, Sequence *orders)
 {
     for (int r = 0; r < b->q->ranks; r++)
         for (int at = 0; at < b->count; at++)
@@ -495,7 +495,7 @@ static void write_orders(const Bench *b, Order *orders)
 }
 
 /* Anneals once, from hot to cold. */
-static void anneal(Bench *b, Order *best, long long budget, double hot)
+static void anneal(Bench *b, Sequence *best, long long budget, double hot)
 {
     double now = excess(b), least = set_over(b), least_sum = now, heat = hot;
     for (int tried = 0; b->timed < budget && now > 0; tried++) {
@@ -516,7 +516,7 @@ static void anneal(Bench *b, Order *best, long long budget, double hot)
     }
 }
 
-static void read_orders(Bench *b, const Order *orders)
+static void read_orders(Bench *b, const Sequence *orders)
 {
     for (int r = 0; r < b->q->ranks; r++) {
         Lane *lane = &b->lanes[r];
@@ -586,7 +586,7 @@ static void close_bench(Bench *b)
     free(b->changes);
 }
 
-long long improve_orders(const Problem *q, Order *orders, double target,
+long long improve_orders(const Problem *q, Sequence *orders, double target,
                          double heat, int seed, long long budget)
 {
     Arena *arena = arena_open();

@@ -32,8 +32,8 @@ typedef struct Pool {
     Arena *arena;
     double bound;
     int seed;
-    Order *orders[KEPT + 1];  // [KEPT]: to try in
-    double value[KEPT];       // of the metric, smallest first
+    Sequence *orders[KEPT + 1];  // [KEPT]: to try in
+    double value[KEPT];          // of the metric, smallest first
     int count;
     int passes;       // anneals so far
     long long timed;  // actions
@@ -87,7 +87,7 @@ static void choose_warm(const Problem *q, WarmKind kind, double idle,
             warm[r] = q->microbatches;
 }
 
-static void copy_orders(const Problem *q, Order *to, const Order *from)
+static void copy_orders(const Problem *q, Sequence *to, const Sequence *from)
 {
     for (int r = 0; r < q->ranks; r++) {
         to[r].count = from[r].count;
@@ -99,7 +99,7 @@ static void copy_orders(const Problem *q, Order *to, const Order *from)
 static void enter(Pool *p)
 {
     Result result;
-    Order *fresh = p->orders[KEPT];
+    Sequence *fresh = p->orders[KEPT];
     p->timed += actions(p->q);
     if (!order_result(p->q, fresh, &result, NULL))
         return;
@@ -156,7 +156,7 @@ static void try_warms(Pool *p)
 }
 
 /* A rank's order with `more` micro-batches put in after I number `cut`. */
-static void lengthen(Order *to, const Order *from, int cut, int more)
+static void lengthen(Sequence *to, const Sequence *from, int cut, int more)
 {
     int seen = 0, weights = 0, at = 0, count = 0;
     int first = from->at[0] / SEARCH_KINDS * SEARCH_KINDS;
@@ -186,7 +186,7 @@ static void lengthen(Order *to, const Order *from, int cut, int more)
  *
  * If each rank has its W and its F there, all that follows comes later by just
  * the work put in, and no idle time is added. */
-static void try_longer(Pool *p, const Order *shorter, int microbatches)
+static void try_longer(Pool *p, const Sequence *shorter, int microbatches)
 {
     for (int cut = 0; cut < microbatches && !done(p); cut++) {
         for (int r = 0; r < p->q->ranks; r++)
@@ -219,9 +219,9 @@ static void improve(Pool *p, long long budget)
     }
 }
 
-static Order *take_orders(Arena *arena, const Problem *q)
+static Sequence *take_orders(Arena *arena, const Problem *q)
 {
-    Order *orders = arena_take(arena, (size_t)q->ranks * sizeof *orders);
+    Sequence *orders = arena_take(arena, (size_t)q->ranks * sizeof *orders);
     size_t count = (size_t)SEARCH_KINDS * (size_t)q->microbatches;
     for (int r = 0; r < q->ranks; r++)
         orders[r].at = arena_take(arena, count * sizeof *orders[r].at);
@@ -272,7 +272,7 @@ static void try_shorter(Pool *p, long long budget)
     }
 }
 
-bool search_orders(const Problem *q, Search *search, Order *best,
+bool search_orders(const Problem *q, Search *search, Sequence *best,
                    Result *result)
 {
     Arena *arena = arena_open();

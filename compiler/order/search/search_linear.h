@@ -41,13 +41,13 @@ static inline int boundary_before(int kind, int rank)
 
 /* Whole orders from a recipe; warm[rank] F come before the rank's first I.
  * False: the recipe has no order within the limits. */
-bool rounds_orders(const Problem *q, const RoundsRecipe *recipe, const int *warm, Order *orders);
-bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm, Order *orders);
+bool rounds_orders(const Problem *q, const RoundsRecipe *recipe, const int *warm, Sequence *orders);
+bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm, Sequence *orders);
 
 /* Moves until no rank is above `target`, or until `budget` actions have been
  * timed; `heat`, in times of an F, is by how much a move may at first make the
  * orders worse. Orders get the best that was met. Returns the actions timed. */
-long long improve_orders(const Problem *q, Order *orders, double target, double heat, int seed,
+long long improve_orders(const Problem *q, Sequence *orders, double target, double heat, int seed,
                          long long budget);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct Floor {
     const Problem *q;
     const ListRecipe *recipe;
     const int *warm;  // [rank]
-    Order *orders;
+    Sequence *orders;
     double *end[SEARCH_KINDS];  // [rank * microbatches + micro]
     double *left
         [SEARCH_W];  // [rank] when the last message for an F, an I left its wire
@@ -122,7 +122,7 @@ static bool run_floor(Floor *x)
 }
 
 bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm,
-                 Order *orders)
+                 Sequence *orders)
 {
     size_t ranks = (size_t)q->ranks, cells = ranks * (size_t)q->microbatches;
     double *numbers = calloc(SEARCH_KINDS * cells + 5 * ranks, sizeof *numbers);

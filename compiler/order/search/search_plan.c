@@ -36,7 +36,7 @@ typedef struct Plan {
     double *over;   // [rank] floats of its arena that do not fit
     double bytes;   // of a whole arena, as written; INFINITY: no limit
     double memory;  // the same in whole floats
-    Order *best;
+    Sequence *best;
     Result result;
     double bound;
     List *order;            // the best that fits
@@ -270,7 +270,7 @@ static void search_parts(Plan *n, double effort, bool last)
         n->result = (Result){INFINITY, INFINITY, 0};
 }
 
-static void copy_orders(const Plan *n, Order *to, const Order *from)
+static void copy_orders(const Plan *n, Sequence *to, const Sequence *from)
 {
     for (int r = 0; r < n->q.ranks; r++) {
         to[r].count = from[r].count;
@@ -283,7 +283,7 @@ static void search_mixed(Plan *n, double effort, bool last)
 {
     Problem q = n->q;
     Arena *arena = n->p->arena;
-    Order *split = take_orders(n->p, &q);
+    Sequence *split = take_orders(n->p, &q);
     search_parts(n, effort / 2, last);
     Result found = n->result;
     copy_orders(n, split, n->best);

@@ -53,9 +53,9 @@ Problem problem_in_chunks(Program *p, double most)
                      .posted = p->target == TARGET_CUDA};
 }
 
-Order *take_orders(Program *p, const Problem *q)
+Sequence *take_orders(Program *p, const Problem *q)
 {
-    Order *orders = arena_take(p->arena, sizeof *orders * (size_t)q->ranks);
+    Sequence *orders = arena_take(p->arena, sizeof *orders * (size_t)q->ranks);
     for (int c = 0; c < q->chunks; c++)
         orders[q->rank[c]].count += SEARCH_KINDS * q->microbatches;
     for (int r = 0; r < q->ranks; r++)
@@ -65,7 +65,7 @@ Order *take_orders(Program *p, const Problem *q)
 }
 
 /* The other way round; a B is an I and a W behind it. */
-static void read_orders(const Program *p, Order *orders)
+static void read_orders(const Program *p, Sequence *orders)
 {
     for (int r = 0; r < p->ranks; r++) {
         orders[r].count = 0;
@@ -83,7 +83,7 @@ static void read_orders(const Program *p, Order *orders)
     }
 }
 
-void use_orders(Program *p, const Problem *q, const Order *orders)
+void use_orders(Program *p, const Problem *q, const Sequence *orders)
 {
     static const ActionKind kinds[SEARCH_KINDS] = {ACT_F, ACT_I, ACT_W};
     int *done = arena_take(p->arena, sizeof *done * SEARCH_KINDS *
@@ -107,9 +107,9 @@ void use_orders(Program *p, const Problem *q, const Order *orders)
     }
 }
 
-void use_if_shorter(Program *p, const Problem *q, const Order *orders)
+void use_if_shorter(Program *p, const Problem *q, const Sequence *orders)
 {
-    Order *before = take_orders(p, q);
+    Sequence *before = take_orders(p, q);
     Result old, new;
     read_orders(p, before);
     if (!order_result(q, orders, &new, NULL))
@@ -122,7 +122,7 @@ void use_if_shorter(Program *p, const Problem *q, const Order *orders)
 bool pattern_orders(Program *p, VeePattern which)
 {
     Problem q = problem_in_chunks(p, INFINITY);
-    Order *orders = take_orders(p, &q);
+    Sequence *orders = take_orders(p, &q);
     vee_pattern(&q, which, orders);
     use_orders(p, &q, orders);
     return true;

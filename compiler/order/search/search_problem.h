@@ -7,10 +7,10 @@
 /* Times are those of the plan's cost model, memory is counted in chunks, which
  * are held from F to W; `most` of them on a rank. */
 Problem problem_in_chunks(Program *p, double most);
-Order *take_orders(Program *p, const Problem *q);           // room for a whole order of each rank
-void use_orders(Program *p, const Problem *q, const Order *orders);     // -> order, with phases
+Sequence *take_orders(Program *p, const Problem *q);           // room for a whole order of each rank
+void use_orders(Program *p, const Problem *q, const Sequence *orders);     // -> order, with phases
 bool pattern_orders(Program *p, VeePattern which);          // V-Half or V-Min -> order
 /* The same, unless what is in `order` has no longer makespan. */
-void use_if_shorter(Program *p, const Problem *q, const Order *orders);
+void use_if_shorter(Program *p, const Problem *q, const Sequence *orders);
 
 #endif

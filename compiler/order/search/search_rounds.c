@@ -21,7 +21,7 @@ typedef struct Draft {
     const Problem *q;
     const RoundsRecipe *recipe;
     const int *warm;  // [rank]
-    Order *orders;
+    Sequence *orders;
     double *end[SEARCH_KINDS];  // [rank * microbatches + micro]; of W not known
     double *clock, *memory, *idle;  // [rank]
     double *post;                   // [rank] end of the action before its last
@@ -168,7 +168,7 @@ static void all_rounds(Draft *d)
 }
 
 bool rounds_orders(const Problem *q, const RoundsRecipe *recipe,
-                   const int *warm, Order *orders)
+                   const int *warm, Sequence *orders)
 {
     size_t ranks = (size_t)q->ranks, cells = ranks * (size_t)q->microbatches;
     double *numbers = calloc(SEARCH_KINDS * cells + 6 * ranks, sizeof *numbers);

@@ -35,7 +35,7 @@ typedef struct Start {
 typedef struct VeeSearch {
     const Problem *q;
     VeeBest *best;
-    Order *orders;        // to work in
+    Sequence *orders;     // to work in
     double *plan[BASES];  // [kind][chunk * microbatches + micro]; NULL: none
     const double *rows[BASES][SEARCH_KINDS];
     Start starts[BASES];
@@ -47,10 +47,10 @@ static size_t entries_of(const Problem *q)
     return (size_t)(SEARCH_KINDS * q->chunks) * (size_t)q->microbatches;
 }
 
-static Order *orders_open(const Problem *q)
+static Sequence *orders_open(const Problem *q)
 {
     size_t row = entries_of(q) / (size_t)q->ranks;
-    Order *orders = room((size_t)q->ranks, sizeof *orders);
+    Sequence *orders = room((size_t)q->ranks, sizeof *orders);
     short *entries = room(entries_of(q), sizeof *entries);
     for (int r = 0; r < q->ranks; r++)
         orders[r].at = entries + (size_t)r * row;
@@ -76,7 +76,7 @@ static bool perfect(const VeeSearch *x)
 /* ---- bases ---- */
 
 /* The begins of orders, with the times of q. NULL: they do not run or fit. */
-static double *plan_of(const Problem *q, const Order *orders)
+static double *plan_of(const Problem *q, const Sequence *orders)
 {
     double *plan = room(entries_of(q), sizeof *plan),
            *begin = room(entries_of(q), sizeof *begin),
@@ -103,7 +103,7 @@ static double *plan_of(const Problem *q, const Order *orders)
     return good ? plan : NULL;
 }
 
-static bool build_base(const Problem *q, int base, Order *orders)
+static bool build_base(const Problem *q, int base, Sequence *orders)
 {
     if (base == 0)
         return false;
@@ -383,7 +383,7 @@ static void search_once(const Problem *q, VeeBest *best, int seed,
 
 /* Where a search ends depends much on its dice: an effort of 2 is better spent on
  * two searches than on a long one. */
-bool search_vee(const Problem *q, int seed, double effort, Order *orders,
+bool search_vee(const Problem *q, int seed, double effort, Sequence *orders,
                 Result *result)
 {
     int runs = effort < 2 ? 1 : (int)effort;

@@ -409,7 +409,7 @@ static int worst_rank(const Anneal *x)
     return worst;
 }
 
-static void give(const Anneal *x, Order *orders)
+static void give(const Anneal *x, Sequence *orders)
 {
     for (int r = 0; r < x->q->ranks; r++)
         for (int i = 0; i < x->row; i++) {
@@ -442,7 +442,7 @@ static void link_event(Anneal *x, int rank, int code, int micro)
                micro;
 }
 
-static void take(Anneal *x, const Order *orders)
+static void take(Anneal *x, const Sequence *orders)
 {
     const Problem *q = x->q;
     for (int r = 0; r < q->ranks; r++) {
@@ -506,7 +506,7 @@ static void anneal_close(Anneal *x)
 
 /* Cools from `hot` to `cold` while no more than `budget` entries are timed. */
 static void cool(Anneal *x, double budget, double hot, double cold,
-                 Order *orders)
+                 Sequence *orders)
 {
     for (int r = 0; r < x->q->ranks; r++)
         x->low[r] = 0;
@@ -539,7 +539,7 @@ static void cool(Anneal *x, double budget, double hot, double cold,
 }
 
 void vee_anneal(const Problem *q, int seed, double budget, double hot,
-                double cold, Order *orders)
+                double cold, Sequence *orders)
 {
     Anneal x = anneal_open(q, seed);
     double unit = 0;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-Board board_open(const Problem *q, Order *orders)
+Board board_open(const Problem *q, Sequence *orders)
 {
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
            cells = chunks * (size_t)q->microbatches;
@@ -62,7 +62,7 @@ void board_put(Board *x, int kind, int chunk)
 {
     const Problem *q = x->q;
     int rank = q->rank[chunk], micro = x->done[kind][chunk];
-    Order *order = &x->orders[rank];
+    Sequence *order = &x->orders[rank];
     double begin = later(receive(x, kind, chunk), x->clock[rank]);
     if (order->count > 0)
         x->idle[rank] += begin - x->clock[rank];
@@ -94,9 +94,9 @@ int board_weight(const Board *b, int rank)
     return best;
 }
 
-Order *orders_copy(const Problem *q, const Order *orders)
+Sequence *orders_copy(const Problem *q, const Sequence *orders)
 {
-    Order *copy = malloc((size_t)q->ranks * sizeof *copy);
+    Sequence *copy = malloc((size_t)q->ranks * sizeof *copy);
     size_t all = 0, at = 0;
     for (int r = 0; r < q->ranks; r++)
         all += (size_t)orders[r].count;
@@ -104,7 +104,7 @@ Order *orders_copy(const Problem *q, const Order *orders)
     if (!copy || !entries)
         abort();
     for (int r = 0; r < q->ranks; r++) {
-        copy[r] = (Order){entries + at, orders[r].count};
+        copy[r] = (Sequence){entries + at, orders[r].count};
         memcpy(copy[r].at, orders[r].at,
                (size_t)copy[r].count * sizeof *entries);
         at += (size_t)copy[r].count;
@@ -112,7 +112,7 @@ Order *orders_copy(const Problem *q, const Order *orders)
     return copy;
 }
 
-void orders_free(Order *orders)
+void orders_free(Sequence *orders)
 {
     free(orders[0].at);
     free(orders);
@@ -132,7 +132,7 @@ VeeBest vee_best_open(const Problem *q)
     return best;
 }
 
-bool vee_best_offer(VeeBest *best, const Problem *q, const Order *orders)
+bool vee_best_offer(VeeBest *best, const Problem *q, const Sequence *orders)
 {
     Result result;
     if (!order_result(q, orders, &result, NULL) || !order_fits(q, orders))
@@ -151,7 +151,7 @@ bool vee_best_offer(VeeBest *best, const Problem *q, const Order *orders)
     return true;
 }
 
-bool vee_best_give(const VeeBest *best, const Problem *q, Order *orders)
+bool vee_best_give(const VeeBest *best, const Problem *q, Sequence *orders)
 {
     if (isinf(best->value))
         return false;

@@ -18,7 +18,7 @@
 /* Orders while they are written, and the earliest times of what they hold. */
 typedef struct Board {
     const Problem *q;
-    Order *orders;
+    Sequence *orders;
     double *end[SEARCH_KINDS];    // [chunk * microbatches + micro]
     int *done[SEARCH_KINDS];      // [chunk]
     double *clock, *held, *idle;  // [rank]; idle since its first entry
@@ -65,7 +65,7 @@ static inline double board_arrival(const Board *x, int kind, int chunk)
                          x->post[q->rank[chunk]]);
 }
 
-Board board_open(const Problem *q, Order *orders);
+Board board_open(const Problem *q, Sequence *orders);
 void board_clear(Board *x);
 void board_close(Board *x);
 /* Appends the next micro-batch, whose arrival is known. */
@@ -94,30 +94,30 @@ typedef struct VeeRule {
 
 /* Orders by that rule within q->limit. False: some rank cannot hold one
  * micro-batch of both its chunks. */
-bool vee_list(const Problem *q, const VeeRule *rule, Order *orders);
+bool vee_list(const Problem *q, const VeeRule *rule, Sequence *orders);
 
 /* Puts the W's of orders anew: where a rank waits and `patience` of it fits,
  * where the next action lacks the memory that it frees, and at the end. False:
  * the orders without W wait for one another. */
-bool vee_weigh(const Problem *q, Order *orders, double patience);
+bool vee_weigh(const Problem *q, Sequence *orders, double patience);
 /* Moves entries up into idle time without a delay of any other and without
  * passing a limit, until none fits. */
-void vee_fill(const Problem *q, Order *orders);
+void vee_fill(const Problem *q, Sequence *orders);
 /* Orders for `microbatches` from those for q->microbatches, fewer, by repeating
  * what takes the least time. False: no time was found between which every rank
  * runs the same number of micro-batches. */
-bool vee_stretch(const Problem *q, const Order *from, int microbatches,
-                 Order *orders);
+bool vee_stretch(const Problem *q, const Sequence *from, int microbatches,
+                 Sequence *orders);
 
 /* Searches from orders that run, by moves of a few entries, timing about
  * `budget` entries; `hot` and `cold` in times of an average action. The best by
  * q->metric, or what came in, comes out. */
 void vee_anneal(const Problem *q, int seed, double budget, double hot,
-                double cold, Order *orders);
+                double cold, Sequence *orders);
 
 /* Copies of orders. */
-Order *orders_copy(const Problem *q, const Order *orders);
-void orders_free(Order *orders);
+Sequence *orders_copy(const Problem *q, const Sequence *orders);
+void orders_free(Sequence *orders);
 
 /* The best of several orders. */
 typedef struct VeeBest {
@@ -127,9 +127,9 @@ typedef struct VeeBest {
 
 VeeBest vee_best_open(const Problem *q);
 /* Keeps the orders if they run, fit and are better; whether they were. */
-bool vee_best_offer(VeeBest *best, const Problem *q, const Order *orders);
+bool vee_best_offer(VeeBest *best, const Problem *q, const Sequence *orders);
 /* The best into orders; false: there was none. */
-bool vee_best_give(const VeeBest *best, const Problem *q, Order *orders);
+bool vee_best_give(const VeeBest *best, const Problem *q, Sequence *orders);
 void vee_best_drop(VeeBest *best);
 
 #endif

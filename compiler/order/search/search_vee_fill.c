@@ -18,7 +18,7 @@ enum { PASSES = 6 };  // later ones move little
 
 typedef struct Fill {
     const Problem *q;
-    Order *orders;
+    Sequence *orders;
     double **start;             // [rank][index]
     double *end[SEARCH_KINDS];  // [chunk * microbatches + micro]
     double *held;               // [index] of one rank, after the entry
@@ -86,7 +86,7 @@ static bool room_between(const Fill *x, int rank, int to, int from)
 static int find_filler(const Fill *x, int rank, int at, double from,
                        int seen[2][SEARCH_KINDS])
 {
-    const Order *order = &x->orders[rank];
+    const Sequence *order = &x->orders[rank];
     int looked = 0, left = 0, weight = -1;
     for (int bit = 0; bit < 2 * SEARCH_KINDS; bit++)
         if (seen[bit % 2][bit / 2] < x->q->microbatches)
@@ -128,7 +128,7 @@ static void move_up(Fill *x, int rank, int from, int to)
 static int fill_rank(Fill *x, int rank)
 {
     const Problem *q = x->q;
-    Order *order = &x->orders[rank];
+    Sequence *order = &x->orders[rank];
     int seen[2][SEARCH_KINDS] = {{0}}, moved = 0;
     double clock = 0, held = 0;
     for (int i = 0; i < order->count; i++)
@@ -150,7 +150,7 @@ static int fill_rank(Fill *x, int rank)
     return moved;
 }
 
-void vee_fill(const Problem *q, Order *orders)
+void vee_fill(const Problem *q, Sequence *orders)
 {
     size_t row = 2 * SEARCH_KINDS * (size_t)q->microbatches,
            ranks = (size_t)q->ranks;

@@ -219,7 +219,7 @@ static void improve(Greedy *x, VeeBest *best)
     free(side);
 }
 
-bool vee_greedy(const Problem *q, Order *orders)
+bool vee_greedy(const Problem *q, Sequence *orders)
 {
     static const VeeRule plain = {.bias = {{0, 0.2, 3}, {-0.5, -0.7, 3}},
                                   .share = 1};

@@ -142,7 +142,7 @@ static bool dispatch(Dispatch *x)
     return true;
 }
 
-bool vee_list(const Problem *q, const VeeRule *rule, Order *orders)
+bool vee_list(const Problem *q, const VeeRule *rule, Sequence *orders)
 {
     Dispatch x = {.board = board_open(q, orders), .rule = rule};
     x.next = malloc((size_t)q->ranks * sizeof *x.next);

@@ -63,7 +63,7 @@ static void unroll(const Problem *q, VeePattern which, int rank, Slot *slots)
 }
 
 /* The slots, and between them W, first come, first served. */
-static void weave(const Problem *q, const Slot *slots, Order *order)
+static void weave(const Problem *q, const Slot *slots, Sequence *order)
 {
     int count = 4 * q->microbatches, time = slots[0].time, first = 0,
         waiting = 0;
@@ -118,7 +118,7 @@ static Counted counted(const Problem *q, bool equal, bool silent)
 }
 
 /* What no rank of the orders exceeds becomes the limit of all. */
-static void limit_to(Counted *e, const Order *orders)
+static void limit_to(Counted *e, const Sequence *orders)
 {
     double *limit = e->numbers + 2 * e->q.chunks;
     Result result;
@@ -132,7 +132,7 @@ static void limit_to(Counted *e, const Order *orders)
 /* Closes up by the times of `q`, until some turns in a row, ten where there is
  * time, have shortened nothing by those of `real`. */
 static void close_up(const Problem *q, const Problem *real, VeeBest *best,
-                     Order *orders)
+                     Sequence *orders)
 {
     double entries = 6.0 * q->ranks * q->microbatches;
     int patience = entries > 4e5   ? 1
@@ -150,7 +150,7 @@ static void close_up(const Problem *q, const Problem *real, VeeBest *best,
     }
 }
 
-static void build_pattern(const Problem *q, VeePattern which, Order *orders)
+static void build_pattern(const Problem *q, VeePattern which, Sequence *orders)
 {
     Counted equal = counted(q, true, true), real = counted(q, false, false),
             silent = counted(q, false, true);
@@ -167,7 +167,7 @@ static void build_pattern(const Problem *q, VeePattern which, Order *orders)
     limit_to(&silent, orders);
     vee_best_offer(&best, &real.q, orders);
     close_up(&equal.q, &real.q, &best, orders);
-    Order *start = orders_copy(q, orders);
+    Sequence *start = orders_copy(q, orders);
     close_up(&silent.q, &real.q, &best, start);
     orders_free(start);
     close_up(&real.q, &real.q, &best, orders);
@@ -181,12 +181,12 @@ static void build_pattern(const Problem *q, VeePattern which, Order *orders)
 
 /* Built for few micro-batches, then stretched. */
 static bool stretch_pattern(const Problem *q, VeePattern which, int few,
-                            Order *orders)
+                            Sequence *orders)
 {
     Problem shorter = *q;
     shorter.microbatches = few;
     build_pattern(&shorter, which, orders);
-    Order *from = orders_copy(&shorter, orders);
+    Sequence *from = orders_copy(&shorter, orders);
     bool good = vee_stretch(&shorter, from, q->microbatches, orders);
     orders_free(from);
     return good;
@@ -194,7 +194,7 @@ static bool stretch_pattern(const Problem *q, VeePattern which, int few,
 
 /* Many micro-batches are stretched from few, which is much faster; where there
  * is time for both, the better one is taken. */
-void vee_pattern(const Problem *q, VeePattern which, Order *orders)
+void vee_pattern(const Problem *q, VeePattern which, Sequence *orders)
 {
     int few = 4 * q->ranks;
     double entries = 6.0 * q->ranks * q->microbatches;
@@ -204,7 +204,7 @@ void vee_pattern(const Problem *q, VeePattern which, Order *orders)
     }
     if (entries > BOTH)
         return;
-    Order *stretched = orders_copy(q, orders);
+    Sequence *stretched = orders_copy(q, orders);
     Result a, b;
     build_pattern(q, which, orders);
     order_result(q, orders, &a, NULL);

@@ -16,7 +16,7 @@
 
 typedef struct Stretch {
     const Problem *q;  // of few micro-batches
-    const Order *orders;
+    const Sequence *orders;
     double **start;  // [rank][index]
     int *first;      // [rank] index in the best window
     double best;     // its time per micro-batch
@@ -40,7 +40,7 @@ static int index_at(const Stretch *x, int rank, double time)
 static bool window_is_even(const Stretch *x, int rank, int first, int length)
 {
     int seen[2][SEARCH_KINDS] = {{0}};
-    const Order *order = &x->orders[rank];
+    const Sequence *order = &x->orders[rank];
     if (first + 2 * SEARCH_KINDS * length > order->count)
         return false;
     for (int i = first; i < first + 2 * SEARCH_KINDS * length; i++)
@@ -72,10 +72,10 @@ static void consider(Stretch *x, int index, int length)
     x->length = length;
 }
 
-static void repeat(const Stretch *x, int more, Order *orders)
+static void repeat(const Stretch *x, int more, Sequence *orders)
 {
     for (int r = 0; r < x->q->ranks; r++) {
-        const Order *from = &x->orders[r];
+        const Sequence *from = &x->orders[r];
         size_t entries = 2 * SEARCH_KINDS * (size_t)x->length;
         short *at = orders[r].at;
         memcpy(at, from->at, (size_t)x->first[r] * sizeof *at);
@@ -88,8 +88,8 @@ static void repeat(const Stretch *x, int more, Order *orders)
     }
 }
 
-bool vee_stretch(const Problem *q, const Order *from, int microbatches,
-                 Order *orders)
+bool vee_stretch(const Problem *q, const Sequence *from, int microbatches,
+                 Sequence *orders)
 {
     enum { LONGEST = 4 };
     size_t row = 2 * SEARCH_KINDS * (size_t)q->microbatches,

@@ -25,9 +25,9 @@ static bool step(Board *b, int rank, int entry, double patience)
     return true;
 }
 
-bool vee_weigh(const Problem *q, Order *orders, double patience)
+bool vee_weigh(const Problem *q, Sequence *orders, double patience)
 {
-    Order *from = orders_copy(q, orders);
+    Sequence *from = orders_copy(q, orders);
     Board b = board_open(q, orders);
     int *next = calloc((size_t)q->ranks, sizeof *next), moved = 1, left = 0;
     if (!next)

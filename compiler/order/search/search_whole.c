@@ -40,10 +40,10 @@ Problem whole_problem(const Problem *q, double *numbers)
     return made;
 }
 
-void join_weights(const Problem *q, Order *orders)
+void join_weights(const Problem *q, Sequence *orders)
 {
     for (int r = 0; r < q->ranks; r++) {
-        Order *order = &orders[r];
+        Sequence *order = &orders[r];
         size_t bytes = (size_t)order->count * sizeof *order->at;
         short *from = malloc(bytes + 1);
         if (!from)
@@ -80,7 +80,7 @@ typedef struct Step {
 } Step;
 
 /* Where the W at `index` would stand right behind its I. */
-static int behind_input(const Order *order, int index)
+static int behind_input(const Sequence *order, int index)
 {
     int entry = order->at[index], number = 0, at = 0;
     for (int i = 0; i < index; i++)
@@ -91,11 +91,11 @@ static int behind_input(const Order *order, int index)
     return at + 1;
 }
 
-static Step propose(const Problem *q, const Order *orders,
+static Step propose(const Problem *q, const Sequence *orders,
                     unsigned long long *dice)
 {
     int rank = roll_below(dice, q->ranks);
-    const Order *order = &orders[rank];
+    const Sequence *order = &orders[rank];
     int from = roll_below(dice, order->count), entry = order->at[from];
     bool pair = entry % SEARCH_KINDS == SEARCH_I && from + 1 < order->count &&
                 order->at[from + 1] == entry + 1;
@@ -109,25 +109,25 @@ static Step propose(const Problem *q, const Order *orders,
     return (Step){rank, from, length, to};
 }
 
-static void make_step(Order *orders, Step s)
+static void make_step(Sequence *orders, Step s)
 {
     rotate(orders[s.rank].at, s.from, s.length, s.to);
 }
 
-static void copy(const Problem *q, Order *to, const Order *from)
+static void copy(const Problem *q, Sequence *to, const Sequence *from)
 {
     for (int r = 0; r < q->ranks; r++)
         memcpy(to[r].at, from[r].at, (size_t)from[r].count * sizeof(short));
 }
 
-void mend_orders(const Problem *q, Order *best, int seed, double budget)
+void mend_orders(const Problem *q, Sequence *best, int seed, double budget)
 {
     Arena *arena = arena_open();
-    Order *orders = arena_take(arena, (size_t)q->ranks * sizeof *orders);
+    Sequence *orders = arena_take(arena, (size_t)q->ranks * sizeof *orders);
     unsigned long long dice = (unsigned long long)seed + 1;
     double all = 0, hot = 0;
     for (int r = 0; r < q->ranks; r++) {
-        orders[r] = (Order){
+        orders[r] = (Sequence){
             arena_take(arena, (size_t)best[r].count * sizeof(short)),
             best[r].count};
         all += best[r].count;
