@@ -6,6 +6,7 @@
  *     check_number.c    the value of a constant expression
  *     check_schedule.c  schedule blocks: names, actions, marks
  *     check_cluster.c   numbers of the cluster block, machines with a name
+ *     check_train.c     settings of train that are more than a number
  *     check_settings.c  lets and the blocks pipeline, train and cluster */
 #ifndef CHECK_H
 #define CHECK_H
@@ -59,9 +60,26 @@ struct SettingRow {
 #define TIMES_OF(kind) (offsetof(Settings, given) + (kind) * sizeof(Given))
 extern const SettingRow setting_rows[];
 extern const int setting_count;
-extern const char *const optimizer_usage[];                  // [OptimizerKind]
 const SettingRow *find_setting(const char *block, const char *key);  // block NULL: any
 bool is_number_setting(const SettingRow *row);               // one number, with a default
+
+const Tree *set_number(Program *p, const SettingRow *row, Span at,
+                       const Tree *value);
+
+/* ---- check_train.c: setters of rows, and how many values they take ---- */
+
+extern const char *const optimizer_usage[];                  // [OptimizerKind]
+const Tree *set_data(Program *p, const SettingRow *row, Span at, const Tree *value);
+int data_values(const Tree *value);
+const Tree *set_optimizer(Program *p, const SettingRow *row, Span at, const Tree *value);
+bool is_optimizer_argument(const Program *p, const char *name);
+const Tree *set_dtype(Program *p, const SettingRow *row, Span at, const Tree *value);
+const Tree *set_on(Program *p, const SettingRow *row, Span at, const Tree *value);
+int on_values(const Tree *value);
+const Tree *set_clip(Program *p, const SettingRow *row, Span at, const Tree *value);
+int clip_values(const Tree *value);
+void default_train(Settings *set);
+void check_train(Program *p);
 
 /* ---- check_cluster.c ---- */
 

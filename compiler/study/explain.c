@@ -190,11 +190,12 @@ static const char *wait_text(const Explanation *e, int node)
                            name_of(e, node));
     case WAITS_LINK:
         return text_format(
-            p->arena, "the link %d -> %d is the cause: %s, behind %d others%s",
+            p->arena, "the link %d -> %d is the cause: %s, behind %d other%s%s",
             place_of(p, message).rank, action_of(p, message).peer, carried,
-            ahead_of(p, message),
-            message_of(p, message)->adapter >= 0 ? " and what its adapter carried"
-                                                 : "");
+            ahead_of(p, message), ahead_of(p, message) == 1 ? "" : "s",
+            message_of(p, message)->adapter >= 0
+                ? " and what its adapter carried"
+                : "");
     case WAITS_POST:
         return text_format(p->arena,
                            "its receive is the cause: posted only then; %s",

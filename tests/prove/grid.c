@@ -1,6 +1,6 @@
 /* grid.c: all schedules over a grid of P, v and M pass the proof, and their
  * makespans, idle times and peaks are those of the closed formulas and of the
- * published vectors (shared reference, schedules.md sections 1 and 3). */
+ * published vectors, of PyTorch, Megatron-LM and the zero-bubble papers. */
 #include "plan.h"
 
 #include <stdlib.h>

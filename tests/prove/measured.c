@@ -2,7 +2,7 @@
  *
  * Vocabulary Parallelism (arXiv 2411.05288) publishes the forward and backward
  * time of each of 8 stages and the time of a step of 128 micro-batches on 8 A100
- * for 16 models (shared reference, papers.md 1.8.4). Here the longest path over
+ * for 16 models. Here the longest path over
  * our own 1f1b, with those times as costs and messages that take none, must be
  * what another simulator got, within 0.1 %, and what was measured, within
  * 1.6 %. */

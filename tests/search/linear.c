@@ -137,7 +137,7 @@ static void published_limits(void)
     verdict(proved >= 34, "at least 34 of these 36 are proved to be the best");
 }
 
-/* Eight unequal ranks (papers.md 1.1.6): the slowest one is never idle. */
+/* Eight unequal ranks: the slowest one is never idle. */
 static void unequal_ranks(double limit)
 {
     static const double forward[] = {30715, 29233, 29106, 29078,

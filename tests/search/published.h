@@ -1,7 +1,7 @@
 /* published.h: the inputs of "Zero Bubble Pipeline Parallelism" (arXiv
  * 2401.10241), tables 3 and 9, those behind its table 8, and what was printed
  * or found for them: tables 5 and 8 of the paper, and its heuristic run at other
- * limits (shared reference, papers.md sections 1.1 and 4.4). */
+ * limits. */
 #ifndef PUBLISHED_H
 #define PUBLISHED_H
 
