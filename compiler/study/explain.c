@@ -219,6 +219,8 @@ static const char *reaches(const Explanation *e, int node, int next)
     if (place_of(e->p, node).rank == place_of(e->p, next).rank)
         return text_format(e->p->arena, "%s is next on this rank",
                            name_of(e, next));
+    if (maker_of(e->p, next) == node)  // there as late as its rank was busy
+        return message_text(e, e->p->nodes[e->p->nodes[next].data].data);
     return text_format(e->p->arena, "%s of rank %d waits for it",
                        name_of(e, next), place_of(e->p, next).rank);
 }

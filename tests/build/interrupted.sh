@@ -7,11 +7,11 @@
 
 # Half a program is what the linker leaves; the compiler that then ends it is the same, as far as pipec can see.
 for where in '' '-o named'; do
-    cp breaking-cc a-cc
+    cp breaking-cc a-new && mv -f a-new a-cc # a compiler that still runs keeps its file
     # shellcheck disable=SC2086
     CC=./a-cc "$pipec" build s.pipe $where >log 2>&1
     status=$?
-    printf '#!/bin/sh\ncase " $* " in *" --version "*) exit ;; esac\nexec ${REAL_CC:-cc} "$@"\n' >a-cc
+    printf '#!/bin/sh\ncase " $* " in *" --version "*) exit ;; esac\nexec ${REAL_CC:-cc} "$@"\n' >a-new && chmod +x a-new && mv -f a-new a-cc
     # shellcheck disable=SC2086
     [ $status = 137 ] && CC=./a-cc "$pipec" build s.pipe $where >log 2>&1 &&
         CC=./a-cc "$pipec" run s.pipe $where --quiet --losses losses >log 2>&1 && cmp -s losses alone.losses
