@@ -10,7 +10,7 @@ not_ok() { echo "not ok $1 $2: $(head -c 300 said | tr '\n' '|')"; }
 expect() {
     name=$1 wanted=$2 text=$3
     shift 3
-    timeout 20 "$pipec" "$@" > said 2>&1 < /dev/null
+    (ulimit -t "${most:-60}"; exec "$pipec" "$@") > said 2>&1 < /dev/null
     status=$?
     errors=$(grep -c ' error: ' said)
     if [ $status -ne "$wanted" ]; then
@@ -26,14 +26,12 @@ expect() {
     fi
 }
 
-# within SECONDS NAME STATUS TEXT WORD...: the same in time.
+# within SECONDS NAME STATUS TEXT WORD...: the same in so much of the processor's time, whatever else runs.
 within() {
-    limit=$1
+    most=$1
     shift
-    began=$(date +%s)
     expect "$@"
-    took=$(($(date +%s) - began))
-    [ $took -le "$limit" ] || not_ok "$1" "$took s, at most $limit are allowed"
+    most=''
 }
 
 # program LINE...: a whole program; the lines stand in its pipeline block.
@@ -92,56 +90,56 @@ repeat() { awk -v n="$1" -v t="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s",
 LC_ALL=C awk 'BEGIN { x = 1
     for (i = 0; i < 1000000; i++) { x = (x * 69069 + 1) % 4294967296; printf "%c", 1 + int(x / 65536) % 255 } }' > some
 for i in 0 1 2 3 4 5 6 7 8 9; do cat some; done > noise.pipe
-within 5 noise 1 'more than 20 errors' check noise.pipe
+within 20 noise 1 'more than 20 errors' check noise.pipe
 repeat 10000000 '(' > open.pipe
-within 5 ten-million-brackets 1 'error: ' check open.pipe
+within 20 ten-million-brackets 1 'error: ' check open.pipe
 { printf 'let a = '; repeat 5000000 '('; } > nested.pipe
-within 5 nested-brackets 1 'nested too deeply' check nested.pipe
+within 20 nested-brackets 1 'nested too deeply' check nested.pipe
 { printf 'let a = 1'; repeat 5000000 '+1'; echo; } > sum.pipe
-within 5 ten-million-sum 1 'more than 1000 levels' check sum.pipe
-within 5 ten-million-sum-dump 1 'more than 1000 levels' check --dump=parse sum.pipe
+within 20 ten-million-sum 1 'more than 1000 levels' check sum.pipe
+within 20 ten-million-sum-dump 1 'more than 1000 levels' check --dump=parse sum.pipe
 { printf 'let a = '; repeat 5000000 '-'; echo 1; } > minus.pipe
-within 5 ten-million-minus 1 'nested too deeply' check minus.pipe
+within 20 ten-million-minus 1 'nested too deeply' check minus.pipe
 repeat 10000000 a > name.pipe
-within 5 ten-million-letters 1 'a name of 10000000 bytes' check name.pipe
+within 20 ten-million-letters 1 'a name of 10000000 bytes' check name.pipe
 { printf 'let a = '; repeat 10000000 9; echo; } > digits.pipe
-within 5 ten-million-digits 1 'the number is too large' check digits.pipe
+within 20 ten-million-digits 1 'the number is too large' check digits.pipe
 repeat 10000000 '{' > braces.pipe
-within 5 ten-million-braces 1 'error: ' check braces.pipe
+within 20 ten-million-braces 1 'error: ' check braces.pipe
 repeat 10000000 '"' > quotes.pipe
-within 5 ten-million-quotes 1 'error: ' check quotes.pipe
+within 20 ten-million-quotes 1 'error: ' check quotes.pipe
 repeat 3000000 'a : ' > labels.pipe
-within 5 labels 1 'error: ' check labels.pipe
+within 20 labels 1 'error: ' check labels.pipe
 lines 100000 'let a%d = 1' > lets.pipe
-within 5 hundred-thousand-lets 1 'more than 10000 lets' check lets.pipe
+within 20 hundred-thousand-lets 1 'more than 10000 lets' check lets.pipe
 { echo 'let b = 1'; lines 9000 'let a%d = b'; cat good.pipe; } > many-lets.pipe
-within 5 nine-thousand-lets 0 '' check many-lets.pipe
+within 20 nine-thousand-lets 0 '' check many-lets.pipe
 lines 100000 'let a = unknown%d' > errors.pipe
-within 5 hundred-thousand-errors 1 'more than 20 errors' check errors.pipe
+within 20 hundred-thousand-errors 1 'more than 20 errors' check errors.pipe
 lines 100000 'let %d' > syntax.pipe
-within 5 hundred-thousand-syntax-errors 1 'more than 20 errors' check syntax.pipe
+within 20 hundred-thousand-syntax-errors 1 'more than 20 errors' check syntax.pipe
 lines 100000 'layer l%d { gelu(x) }' > layers.pipe
-within 5 hundred-thousand-layers 1 'more than 4096 layers are defined' check layers.pipe
+within 20 hundred-thousand-layers 1 'more than 4096 layers are defined' check layers.pipe
 { printf 'layer l {\n'; lines 100000 'a%d = gelu(x)'; printf 'x\n}\n'
   sed 's/head :/h : l\n    head :/' good.pipe; } > body.pipe
-within 5 long-body 1 'more than 1024 names in one layer' check body.pipe
+within 20 long-body 1 'more than 1024 names in one layer' check body.pipe
 sed 's/head :/h : relu * 65536\n    head :/' good.pipe > entries.pipe
-within 5 too-many-layers 1 'more than 65536 layers' check entries.pipe
+within 20 too-many-layers 1 'more than 65536 layers' check entries.pipe
 
 # model LAYER: the model of good.pipe with this layer in it
 model() { sed "s/head :/h : $1\n    head :/" good.pipe; }
 { printf 'layer l {\n'; repeat 300 'gelu('; printf x; repeat 300 ')'; printf '\n}\n'; model l; } > calls.pipe
 expect nested-calls 0 '' check calls.pipe
 { printf 'layer l {\n'; repeat 3000 'gelu('; printf x; repeat 3000 ')'; printf '\n}\n'; model l; } > calls.pipe
-within 5 too-deep-calls 1 'more than 400 levels of calls' check calls.pipe
+within 20 too-deep-calls 1 'more than 400 levels of calls' check calls.pipe
 { echo 'layer l0 { gelu(x) }'
   awk 'BEGIN { for (i = 1; i < 300; i++) printf "layer l%d { l%d(x) }\n", i, i - 1 }'; model l299; } > chain.pipe
 expect layers-in-layers 0 '' check chain.pipe
 { echo 'layer l0 { x }'
   awk 'BEGIN { for (i = 1; i < 100; i++) printf "layer l%d { l%d(l%d(x)) }\n", i, i - 1, i - 1 }'; model l99; } > tower.pipe
-within 5 tower-of-layers 1 'more than [0-9]* expressions' check tower.pipe
+within 20 tower-of-layers 1 'more than [0-9]* expressions' check tower.pipe
 sed 's/l0 { x }/l0 { gelu(x) }/' tower.pipe > tower-ops.pipe
-within 5 tower-of-ops 1 'more than 4096 ops in one layer' check tower-ops.pipe
+within 20 tower-of-ops 1 'more than 4096 ops in one layer' check tower-ops.pipe
 awk 'BEGIN { for (i = 0; i < 100; i++) printf "-D\na%d=1\n", i }' | xargs "$pipec" check good.pipe > said 2>&1
 [ "$(grep -c ' error: ' said)" = 21 ] && ok hundred-defines || not_ok hundred-defines "not 21 errors"
 
