@@ -95,9 +95,24 @@ static double goes_on(const Program *p, const Node *nodes, int node)
 }
 
 /* When the wire of a message is free again. */
-static double wire_end(const Program *p, const Node *nodes, int send)
+static double wire_end(const Program *p, const Cost *cost, const Node *nodes,
+                       int send)
 {
-    return nodes[send].end - p->cost.delay[message_of(p, send)->boundary];
+    return nodes[send].end - cost->delay[message_of(p, send)->boundary];
+}
+
+/* What an entry waits for beside its rank: the node that frees its buffer, or
+ * the SEND of its message. -1: nothing. A RECEIVE that is posted before waits
+ * for nothing, and a collective for all ranks. */
+static int waits_for(const Program *p, const Node *nodes, int node)
+{
+    const Node *own = &nodes[node];
+    ActionKind kind = action_of(p, node).kind;
+    if (is_wait(kind) && own->freed >= 0)
+        return own->freed;
+    bool waits = is_take(kind) || is_wait(kind) ||
+                 (is_receive(kind) && nodes[own->data].post < 0);
+    return waits ? own->data : -1;
 }
 
 static void later(double time, int node, double *latest, int *cause)
@@ -115,9 +130,10 @@ static int cause_of_send(const Program *p, const Node *nodes, int node)
     int cause = own->data, adapter = message_of(p, node)->adapter;
     double latest = own->start;
     if (own->wire >= 0)
-        later(wire_end(p, nodes, own->wire), own->wire, &latest, &cause);
+        later(wire_end(p, &p->cost, nodes, own->wire), own->wire, &latest,
+              &cause);
     if (adapter >= 0)
-        later(wire_end(p, nodes, adapter), adapter, &latest, &cause);
+        later(wire_end(p, &p->cost, nodes, adapter), adapter, &latest, &cause);
     if (own->post >= 0)
         later(nodes[own->post].start, own->post, &latest, &cause);
     return cause;
@@ -133,12 +149,9 @@ int cause_of(const Program *p, const Node *nodes, int node)
     double latest = cause < 0 ? 0 : nodes[cause].end;
     if (is_collective(kind) && own->data >= 0)
         later(nodes[own->data].start, own->data, &latest, &cause);
-    else if (is_take(kind) || (is_wait(kind) && own->freed < 0))
-        later(nodes[own->data].end, own->data, &latest, &cause);
-    else if (is_wait(kind))
-        later(nodes[own->freed].end, own->freed, &latest, &cause);
-    else if (is_receive(kind) && nodes[own->data].post < 0)
-        later(nodes[own->data].end, own->data, &latest, &cause);
+    int until = waits_for(p, nodes, node);
+    if (until >= 0)
+        later(nodes[until].end, until, &latest, &cause);
     return cause;
 }
 
@@ -203,8 +216,7 @@ static void settle(const Program *p, const Cost *cost, const Message *message,
     for (int i = 0; i < 2; i++) {
         if (before[i] < 0)
             continue;
-        double end = nodes[before[i]].end -
-                     cost->delay[message_of(p, before[i])->boundary];
+        double end = wire_end(p, cost, nodes, before[i]);
         begin = end > begin ? end : begin;
     }
     if (own->post >= 0 && nodes[own->post].start > begin)
@@ -234,17 +246,12 @@ static double last_to_come(const Program *p, Action a, const Node *nodes)
 static void run_node(const Program *p, const Cost *cost, int free, int node,
                      Node *nodes)
 {
-    int before = node_before(p, node), data = nodes[node].data,
-        freed = nodes[node].freed;
-    ActionKind kind = action_of(p, node).kind;
+    int before = node_before(p, node), until = waits_for(p, nodes, node);
     Node *own = &nodes[node];
     own->start = own->end = before < 0 ? 0 : goes_on(p, nodes, before);
-    bool waits = is_take(kind) || is_wait(kind) ||
-                 (is_receive(kind) && nodes[data].post < 0);
-    int until = freed >= 0 ? freed : data;
-    if (waits && nodes[until].end > own->end)
+    if (until >= 0 && nodes[until].end > own->end)
         own->end = nodes[until].end;
-    if (is_collective(kind))
+    if (is_collective(action_of(p, node).kind))
         own->end = last_to_come(p, action_of(p, node), nodes);
     own->end += duration_of(p, cost, free, node);
 }
@@ -318,16 +325,14 @@ static void unsettle(const Late *late, int index)
 static void unrun(const Late *late, int node)
 {
     const Program *p = late->p;
-    const Node *own = &p->nodes[node];
-    ActionKind kind = action_of(p, node).kind;
+    int from = waits_for(p, p->nodes, node);
     double until = late->until[node];
     entry_by(late, node_before(p, node),
              until - duration_of(p, &p->cost, -1, node), node);
-    if (own->freed >= 0)
-        entry_by(late, own->freed, until, node);
-    else if (is_take(kind) || is_wait(kind) ||
-             (is_receive(kind) && p->nodes[own->data].post < 0))
-        arrival_by(late, own->data, until, node);
+    if (p->nodes[node].freed >= 0)
+        entry_by(late, from, until, node);
+    else
+        arrival_by(late, from, until, node);
 }
 
 void latest_ends(Program *p, double *latest, int *next)
