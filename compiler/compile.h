@@ -62,6 +62,14 @@ const char *nearest(const char *word, const char *const *known, int count);     
 /* What the programs run on: decides element sizes and how messages travel. */
 typedef enum { TARGET_CPU, TARGET_CUDA } Target;
 
+/* How the two ends of a message meet.
+ *
+ *     blocking  a RECV holds its rank up until its message is there
+ *     posted    a RECV is only posted, a TAKE waits; one queue for each direction
+ *     pair      posted, and one queue for both directions: how PyTorch's
+ *               point-to-point meets, ProcessGroupNCCL with one communicator a pair */
+typedef enum { MEET_BY_TARGET, MEET_BLOCKING, MEET_POSTED, MEET_PAIR } Meeting;
+
 /* ---- parse: text -> tree ---- */
 
 typedef enum {
@@ -357,6 +365,13 @@ typedef struct Tie {            // one tied parameter with owners on several ran
 } Tie;
 
 bool communicate(Program *p);
+void pair_lists(Program *p);                                // communicate_pair.c: all but collectives
+bool what_comes(const Program *p, Action a, int *peer);     // does a message bring its x or dy, and from where
+bool what_goes(const Program *p, Action a, int *peer);      // does one take away what it makes
+void add_take(Program *p, int rank, Action a);              // of what comes, if anything does
+void add_receive(Program *p, int rank, Action maker, int from);     // of what the maker sends
+void add_send(Program *p, int rank, Action maker);          // if anything goes
+Meeting meeting_of(const Program *p);                       // never BY_TARGET
 
 /* ---- prove: exactly once, matched, acyclic; times by longest path ---- */
 
@@ -509,6 +524,7 @@ struct Program {
     int source_count;
 
     Target target;              // of the command line
+    Meeting meet;               // the same; ask meeting_of
     bool emulate;               // programs whose kernels are sleeps
     double unit_ms;             // emulate: one unit of a plan without seconds
 

@@ -134,8 +134,10 @@ static int finish_inspect(Program *p, const Options *o)
 /* The other file of a diff, with the same -D. */
 static bool read_second(const Program *p, const Options *o, Program *q)
 {
-    *q = (Program){
-        .arena = p->arena, .diagnostics = p->diagnostics, .target = p->target};
+    *q = (Program){.arena = p->arena,
+                   .diagnostics = p->diagnostics,
+                   .target = p->target,
+                   .meet = p->meet};
     if (!read_file(q, o->second))
         return false;
     for (int i = 1; i < p->source_count; i++) {

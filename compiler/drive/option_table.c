@@ -62,6 +62,11 @@ const OptionRow option_rows[] = {
         "times; the last one of a name counts."},
     {"target", 0, "cpu|cuda", EVERY, take_target, 0, .summary =
         "What the programs run on; cpu by default."},
+    {"messages", 0, "blocking|posted|pair", CHECK | INSPECT | COMPARE | EXPLAIN | DIFF, take_messages, 0,
+        .instead = "the programs of a target have its own way: blocking for cpu, posted for cuda", .summary =
+        "How the two ends of a message meet in the plan and its proof: a receive holds its rank up (blocking, as the "
+        "programs for cpu do), or is posted and waited for later (posted, cuda), or so that a pair of ranks has one "
+        "queue for both directions (pair, as PyTorch's point-to-point has). By default as on the target."},
     {"dump", 0, "PASS", CHECK, IN(dump), .summary =
         "Prints what a pass has written, and stops there; `pipec --help passes` lists the passes."},
     {NULL, 'o', "PICTURE", INSPECT, IN(output), .summary =

@@ -131,6 +131,15 @@ bool take_target(Program *p, Options *o, const OptionRow *row, char *value)
     return true;
 }
 
+bool take_messages(Program *p, Options *o, const OptionRow *row, char *value)
+{
+    (void)o, (void)row;
+    p->meet = strcmp(value, "blocking") == 0 ? MEET_BLOCKING
+              : strcmp(value, "posted") == 0 ? MEET_POSTED
+                                             : MEET_PAIR;
+    return true;
+}
+
 bool take_emulate(Program *p, Options *o, const OptionRow *row, char *value)
 {
     (void)o, (void)row, (void)value;

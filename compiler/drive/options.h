@@ -96,6 +96,7 @@ bool take_plot(Program *p, Options *o, const OptionRow *row, char *value);
 bool take_passed(Program *p, Options *o, const OptionRow *row, char *value);  // to the rank programs
 bool take_define(Program *p, Options *o, const OptionRow *row, char *value);
 bool take_target(Program *p, Options *o, const OptionRow *row, char *value);
+bool take_messages(Program *p, Options *o, const OptionRow *row, char *value);
 bool take_emulate(Program *p, Options *o, const OptionRow *row, char *value);
 bool take_milliseconds(Program *p, Options *o, const OptionRow *row, char *value);
 

@@ -23,13 +23,8 @@
  * are neighbours on one rank hand over in memory. */
 #include "compile.h"
 
-typedef struct Crossing {
-    int chunk, micro;  // of the sending side
-    bool backward;
-} Crossing;
-
 typedef struct Line {  // from one rank to another
-    Crossing *messages;
+    Action *messages;  // the action that makes each
     int count, taken;
 } Line;
 
@@ -39,6 +34,14 @@ typedef struct Wires {
     int *ordinal[2];  // [cell] place of the activation, the gradient, or -1
 } Wires;
 
+Meeting meeting_of(const Program *p)
+{
+    return p->meet != MEET_BY_TARGET  ? p->meet
+           : p->target == TARGET_CUDA ? MEET_POSTED
+                                      : MEET_BLOCKING;
+}
+
+/* Does what a chunk makes go to another rank. */
 static bool crosses(const Program *p, int chunk, bool back, int *peer)
 {
     int other = back ? p->chunks[chunk].previous : p->chunks[chunk].next;
@@ -59,67 +62,76 @@ static void fill_queues(Wires *wires)
             Action a = p->order[r].at[i];
             bool back = is_back(a.kind);
             int peer;
-            if (a.kind == ACT_W || a.chunk < 0 || a.chunk >= p->chunk_count ||
-                !crosses(p, a.chunk, back, &peer))
+            if (a.chunk < 0 || a.chunk >= p->chunk_count ||
+                !what_goes(p, a, &peer))
                 continue;
             Line *line = &wires->lines[r * p->ranks + peer];
             line->messages = array_grow(p->arena, line->messages, line->count,
                                         sizeof *line->messages);
             wires->ordinal[back][cell_of(p, a.chunk, a.micro)] = line->count;
-            line->messages[line->count++] = (Crossing){a.chunk, a.micro, back};
+            line->messages[line->count++] = a;
         }
     }
 }
 
-/* Receives from `peer` up to the message that brings (chunk, micro) its input
- * or output gradient. */
-static void receive(Wires *wires, int rank, int chunk, int micro, bool back)
+bool what_goes(const Program *p, Action a, int *peer)
 {
-    Program *p = wires->p;
-    int from = back ? p->chunks[chunk].next : p->chunks[chunk].previous, peer;
-    if (from < 0 || !crosses(p, from, back, &peer))
-        return;
-    peer = p->chunks[from].rank;
-    Line *line = &wires->lines[peer * p->ranks + rank];
-    int wanted = wires->ordinal[back][cell_of(p, from, micro)];
-    for (; line->taken <= wanted; line->taken++) {
-        Crossing m = line->messages[line->taken];
-        push_action(p, &p->lists[rank],
-                    (Action){m.backward ? ACT_RECV_B : ACT_RECV_F,
-                             m.chunk + (m.backward ? -1 : 1), m.micro, peer,
-                             0});
-    }
+    return a.kind != ACT_W && crosses(p, a.chunk, is_back(a.kind), peer);
 }
 
-static void send(Wires *wires, int rank, int chunk, int micro, bool back)
+bool what_comes(const Program *p, Action a, int *peer)
+{
+    bool back = is_back(a.kind);
+    int own,
+        from = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous;
+    if (a.kind == ACT_W || from < 0 || !crosses(p, from, back, &own))
+        return false;
+    *peer = p->chunks[from].rank;
+    return true;
+}
+
+void add_receive(Program *p, int rank, Action maker, int from)
+{
+    bool back = is_back(maker.kind);
+    push_action(p, &p->lists[rank],
+                (Action){back ? ACT_RECV_B : ACT_RECV_F,
+                         maker.chunk + (back ? -1 : 1), maker.micro, from, 0});
+}
+
+void add_send(Program *p, int rank, Action maker)
 {
     int peer;
-    if (crosses(wires->p, chunk, back, &peer))
-        push_action(
-            wires->p, &wires->p->lists[rank],
-            (Action){back ? ACT_SEND_B : ACT_SEND_F, chunk, micro, peer, 0});
+    if (what_goes(p, maker, &peer))
+        push_action(p, &p->lists[rank],
+                    (Action){is_back(maker.kind) ? ACT_SEND_B : ACT_SEND_F,
+                             maker.chunk, maker.micro, peer, 0});
 }
 
+void add_take(Program *p, int rank, Action a)
+{
+    int peer;
+    if (what_comes(p, a, &peer))
+        push_action(p, &p->lists[rank],
+                    (Action){is_back(a.kind) ? ACT_TAKE_B : ACT_TAKE_F, a.chunk,
+                             a.micro, peer, 0});
+}
+
+/* Receives up to the message that brings an action its input or output
+ * gradient. */
 static void receive_for(Wires *wires, int rank, int entry)
 {
-    const List *order = &wires->p->order[rank];
-    if (entry >= order->count || order->at[entry].kind == ACT_W)
+    Program *p = wires->p;
+    const List *order = &p->order[rank];
+    int peer;
+    if (entry >= order->count || !what_comes(p, order->at[entry], &peer))
         return;
     Action a = order->at[entry];
-    receive(wires, rank, a.chunk, a.micro, is_back(a.kind));
-}
-
-static void take(Wires *wires, int rank, Action a)
-{
-    Program *p = wires->p;
     bool back = is_back(a.kind);
-    int from = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous,
-        peer;
-    if (from < 0 || !crosses(p, from, back, &peer))
-        return;
-    push_action(p, &p->lists[rank],
-                (Action){back ? ACT_TAKE_B : ACT_TAKE_F, a.chunk, a.micro,
-                         p->chunks[from].rank, 0});
+    int from = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous;
+    Line *line = &wires->lines[peer * p->ranks + rank];
+    int wanted = wires->ordinal[back][cell_of(p, from, a.micro)];
+    for (; line->taken <= wanted; line->taken++)
+        add_receive(p, rank, line->messages[line->taken], peer);
 }
 
 /* The entries from `first` to `last`: all messages that they need, they
@@ -128,19 +140,15 @@ static void run_entries(Wires *wires, int rank, int first, int last)
 {
     Program *p = wires->p;
     const List *order = &p->order[rank];
-    bool posts = p->target == TARGET_CUDA;
+    bool posts = meeting_of(p) == MEET_POSTED;
     for (int i = first; i <= last + posts; i++)
         receive_for(wires, rank, i);
     for (int i = first; posts && i <= last; i++)
-        if (order->at[i].kind != ACT_W)
-            take(wires, rank, order->at[i]);
+        add_take(p, rank, order->at[i]);
     for (int i = first; i <= last; i++)
         push_action(p, &p->lists[rank], order->at[i]);
-    for (int i = first; i <= last; i++) {
-        Action a = order->at[i];
-        if (a.kind != ACT_W)
-            send(wires, rank, a.chunk, a.micro, is_back(a.kind));
-    }
+    for (int i = first; i <= last; i++)
+        add_send(p, rank, order->at[i]);
 }
 
 static void rank_list(Wires *wires, int rank)
@@ -198,7 +206,8 @@ static void collectives(Program *p)
         push_action(p, &p->lists[r], (Action){ACT_STEP, -1, -1, -1, 0});
 }
 
-bool communicate(Program *p)
+/* Each queue carries one direction. */
+static void queue_lists(Program *p)
 {
     size_t ranks = (size_t)p->ranks;
     size_t cells = cell_of(p, 0, p->microbatches);
@@ -209,10 +218,18 @@ bool communicate(Program *p)
         for (size_t i = 0; i < cells; i++)
             wires.ordinal[back][i] = -1;
     }
-    p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
     fill_queues(&wires);
     for (int r = 0; r < p->ranks; r++)
         rank_list(&wires, r);
+}
+
+bool communicate(Program *p)
+{
+    p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
+    if (meeting_of(p) == MEET_PAIR)
+        pair_lists(p);
+    else
+        queue_lists(p);
     find_ties(p);
     collectives(p);
     return true;

@@ -246,14 +246,16 @@ static int by_entry(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of one wire, from its last message back, the entry before which each must be
- * waited for: a wait covers all earlier messages, so one that is due no earlier
- * than a later one's is left out. */
+/* Of one wire, from the rank's last message back, the entry before which each
+ * must be waited for: a wait covers all earlier messages, so one that is due no
+ * earlier than a later one's is left out. */
 static void wire_waits(Program *p, int rank, int send, const int *due,
                        int *waits, int *count)
 {
     int earliest = p->lists[rank].count;  // of later messages
     for (; send >= 0; send = p->nodes[send].wire) {
+        if (place_of(p, send).rank != rank)
+            continue;  // the peer's, where both send on one wire
         int i = send - p->first_node[rank];
         int entry = due[i] < 0 ? p->lists[rank].count - 1 : due[i];  // the STEP
         if (entry >= earliest)

@@ -235,107 +235,145 @@ static bool list_is_sound(Prover *prover, int rank)
 
 /* ---- all lists together: queues match by position ---- */
 
-static Wire *wire_of(const Prover *prover, int from, int to)
+static bool has_end(Action a)
 {
-    return &prover->wires[from * prover->p->ranks + to];
+    return is_send(a.kind) || is_receive(a.kind);
 }
 
-/* The messages of a wire lie one behind another: count, then fill. */
-static void collect_sends(Prover *prover)
+/* The messages of a wire lie one behind another: as many as its first end has
+ * entries. */
+static void count_entries(Prover *prover)
 {
     Program *p = prover->p;
-    int wires = p->ranks * p->ranks;
-    for (int r = 0; r < p->ranks; r++)
-        for (int i = 0; i < p->lists[r].count; i++)
-            if (is_send(entry_at(prover, r, i).kind))
-                wire_of(prover, r, entry_at(prover, r, i).peer)->count++;
+    for (int r = 0; r < p->ranks; r++) {
+        for (int i = 0; i < p->lists[r].count; i++) {
+            int end;
+            Action a = entry_at(prover, r, i);
+            if (has_end(a))
+                prover->wires[wire_of_entry(prover, r, a, &end)].count[end]++;
+        }
+    }
     p->message_count = 0;
-    for (int w = 0; w < wires; w++) {
+    for (int w = 0; w < p->ranks * p->ranks; w++) {
         prover->wires[w].first = p->message_count;
-        p->message_count += prover->wires[w].count;
-        prover->wires[w].count = 0;
-    }
-    p->messages = arena_take(p->arena, sizeof *p->messages *
-                                           (size_t)(p->message_count + 1));
-    p->carried = arena_take(p->arena, sizeof *p->carried *
-                                          (size_t)(p->message_count + 1));
-    for (int r = 0; r < p->ranks; r++) {
-        for (int i = 0; i < p->lists[r].count; i++) {
-            Action a = entry_at(prover, r, i);
-            if (!is_send(a.kind))
-                continue;
-            Wire *wire = wire_of(prover, r, a.peer);
-            int k = wire->count++, node = node_at(p, r, i);
-            p->messages[wire->first + k] = (Message){
-                .send = node,
-                .receive = -1,
-                .boundary = a.chunk + !is_back(a.kind),
-                .ordinal = k,
-                .adapter = -1};
-            p->message_index[node] = wire->first + k;
-            if (k > 0)
-                p->nodes[node].wire = p->messages[wire->first + k - 1].send;
-        }
+        prover->wires[w].extra = -1;
+        p->message_count += prover->wires[w].count[0];
     }
 }
 
-static void collect_receives(Prover *prover)
+/* The k-th entry of one end meets the k-th of the other. */
+static void fill_ends(Prover *prover)
 {
     Program *p = prover->p;
     for (int r = 0; r < p->ranks; r++) {
         for (int i = 0; i < p->lists[r].count; i++) {
+            int end, node = node_at(p, r, i);
             Action a = entry_at(prover, r, i);
-            if (!is_receive(a.kind))
+            if (!has_end(a))
                 continue;
-            Wire *wire = wire_of(prover, a.peer, r);
-            int k = wire->receives++, node = node_at(p, r, i);
-            if (k < wire->count) {
-                p->messages[wire->first + k].receive = node;
-                p->message_index[node] = wire->first + k;
-            } else if (k == wire->count) {
+            Wire *wire = &prover->wires[wire_of_entry(prover, r, a, &end)];
+            int k = wire->issued[end]++;
+            if (k < wire->count[0])
+                prover->ends[wire->first + k][end] = node;
+            else if (k == wire->count[0])
                 wire->extra = node;
-            }
         }
     }
+    for (int w = 0; w < p->ranks * p->ranks; w++)
+        prover->wires[w].issued[0] = prover->wires[w].issued[1] = 0;
 }
 
-static bool ends_match(Prover *prover, const Message *message)
+static void collect_messages(Prover *prover)
 {
     Program *p = prover->p;
-    Place from = place_of(p, message->send), to = place_of(p, message->receive);
-    Action sent = action_of(p, message->send),
-           received = action_of(p, message->receive);
-    bool back = is_back(sent.kind);
-    if (back == is_back(received.kind) && sent.micro == received.micro &&
-        received.chunk == sent.chunk + (back ? -1 : 1))
-        return true;
-    Origin one = origin_in_lists(p, from.rank, from.index),
-           other = origin_in_lists(p, to.rank, to.index);
-    const char *what = text_format(
-        p->arena,
-        "message %d from rank %d to rank %d: rank %d, action %d: %s%s meets "
-        "rank %d, action %d: %s%s",
-        message->ordinal, from.rank, to.rank, from.rank, from.index,
-        action_text(p, sent), one.text, to.rank, to.index,
-        action_text(p, received), other.text);
-    if (one.at.source >= 0)
-        error_at(p, one.at, "%s", what);
+    count_entries(prover);
+    size_t count = (size_t)p->message_count + 1;
+    p->messages = arena_take(p->arena, sizeof *p->messages * count);
+    p->carried = arena_take(p->arena, sizeof *p->carried * count);
+    prover->ends = arena_take(p->arena, sizeof *prover->ends * count);
+    memset(prover->ends, -1, sizeof *prover->ends * count);
+    fill_ends(prover);
+}
+
+/* "rank 0, action 3: 0SEND_F1 (x.csv:1:20)" */
+static const char *end_text(Prover *prover, int node, Origin *from)
+{
+    Program *p = prover->p;
+    Place at = place_of(p, node);
+    *from = origin_in_lists(p, at.rank, at.index);
+    return text_format(p->arena, "rank %d, action %d: %s%s", at.rank, at.index,
+                       action_text(p, action_of(p, node)), from->text);
+}
+
+/* Both are next on their wire, and no message. */
+static bool ends_differ(Prover *prover, int ordinal, const int *ends)
+{
+    Program *p = prover->p;
+    int first = place_of(p, ends[0]).rank, second = place_of(p, ends[1]).rank;
+    Origin from, other;
+    const char *one = end_text(prover, ends[0], &from),
+               *two = end_text(prover, ends[1], &other),
+               *what = prover->both
+                           ? text_format(p->arena,
+                                         "message %d between ranks %d and %d, "
+                                         "which have one queue for both "
+                                         "directions: %s stands before %s",
+                                         ordinal, first, second, one, two)
+                           : text_format(
+                                 p->arena,
+                                 "message %d from rank %d to rank %d: %s "
+                                 "meets %s",
+                                 ordinal, first, second, one, two);
+    if (from.at.source >= 0)
+        error_at(p, from.at, "%s", what);
     else
         error_plain(p, "%s", what);
+    if (prover->both && other.at.source >= 0)
+        note_at(p, other.at, "the other end");
     return false;
+}
+
+static bool is_one_message(Action sent, Action received)
+{
+    bool back = is_back(sent.kind);
+    return is_send(sent.kind) && is_receive(received.kind) &&
+           back == is_back(received.kind) && sent.micro == received.micro &&
+           received.chunk == sent.chunk + (back ? -1 : 1);
+}
+
+static bool take_message(Prover *prover, const Wire *wire, int ordinal)
+{
+    Program *p = prover->p;
+    int index = wire->first + ordinal, *ends = prover->ends[index];
+    int sender = is_receive(action_of(p, ends[0]).kind);
+    if (ends[1] < 0)
+        return wrong(prover, ends[0],
+                     sender ? "nobody sends it" : "nobody receives it");
+    int send = ends[sender], receive = ends[!sender];
+    Action sent = action_of(p, send);
+    if (!is_one_message(sent, action_of(p, receive)))
+        return ends_differ(prover, ordinal, ends);
+    p->messages[index] = (Message){.send = send,
+                                   .receive = receive,
+                                   .boundary = sent.chunk + !is_back(sent.kind),
+                                   .ordinal = ordinal,
+                                   .adapter = -1};
+    p->message_index[send] = p->message_index[receive] = index;
+    if (ordinal > 0)
+        p->nodes[send].wire = p->messages[index - 1].send;
+    return true;
 }
 
 static bool wire_matches(Prover *prover, const Wire *wire)
 {
-    const Message *messages = prover->p->messages + wire->first;
-    for (int k = 0; k < wire->count; k++) {
-        if (messages[k].receive < 0)
-            return wrong(prover, messages[k].send, "nobody receives it");
-        if (!ends_match(prover, &messages[k]))
+    for (int k = 0; k < wire->count[0]; k++)
+        if (!take_message(prover, wire, k))
             return false;
-    }
-    return wire->receives <= wire->count ||
-           wrong(prover, wire->extra, "nobody sends it");
+    if (wire->extra < 0)
+        return true;
+    bool received = is_receive(action_of(prover->p, wire->extra).kind);
+    return wrong(prover, wire->extra,
+                 received ? "nobody sends it" : "nobody receives it");
 }
 
 /* The edges of messages: to the other end, and to what lets it go on. */
@@ -427,7 +465,9 @@ static Prover start_proof(Program *p)
 {
     size_t ranks = (size_t)p->ranks, wires = ranks * ranks,
            queues = ranks + (p->set.adapter_shared ? wires : 0);
-    Prover prover = {.p = p, .posts = p->target == TARGET_CUDA};
+    Meeting meet = meeting_of(p);
+    Prover prover = {
+        .p = p, .posts = meet != MEET_BLOCKING, .both = meet == MEET_PAIR};
     open_graph(p);
     prover.wires = arena_take(p->arena, sizeof *prover.wires * wires);
     prover.next = arena_take(p->arena, sizeof *prover.next * ranks);
@@ -448,8 +488,7 @@ static bool lists_match(Prover *prover)
     for (int r = 0; r < p->ranks; r++)
         if (!list_is_sound(prover, r))
             return false;
-    collect_sends(prover);
-    collect_receives(prover);
+    collect_messages(prover);
     for (int w = 0; w < p->ranks * p->ranks; w++)
         if (!wire_matches(prover, &prover->wires[w]))
             return false;

@@ -9,11 +9,13 @@
 
 #include "nodes.h"
 
-typedef struct Wire {       // from one rank to another
-    int first, count;       // its messages in p->messages
-    int receives;           // RECVs of the receiver's list
-    int extra;              // the first of them that has no message, a node
-    int sent, posted;       // of the run so far: SENDs; RECVs that are there
+/* One queue: of a direction of a pair, whose first end are the SENDs of one list
+ * and whose second end the RECVs of the other; or, if pairs have one for both
+ * directions, all SENDs and RECVs of the lower rank, and of the higher one. */
+typedef struct Wire {
+    int first, count[2];    // entries of each end; messages in p->messages from the first
+    int extra;              // the first entry of an end that is longer, a node
+    int issued[2];          // of the run so far: entries of each end that are there
     int carried, taken;     // messages on their way or there; RECVs that have ended
     bool queued;            // the next one waits for its adapter
 } Wire;
@@ -21,7 +23,9 @@ typedef struct Wire {       // from one rank to another
 typedef struct Prover {
     Program *p;
     bool posts;             // receives do not block; TAKEs do
-    Wire *wires;            // [from * ranks + to]
+    bool both;              // one wire carries both directions of a pair
+    Wire *wires;            // [from * ranks + to]; of both directions: from < to
+    int (*ends)[2];         // [message] the entry of each end, nodes; -1
     int *next;              // [rank] the entry that runs next
     double *clock;          // [rank]
     bool *parked;           // [rank] waits for another rank
@@ -36,6 +40,16 @@ typedef struct Prover {
 static inline Action entry_at(const Prover *prover, int rank, int index)
 {
     return prover->p->lists[rank].at[index];
+}
+
+/* The number of the wire of a SEND or RECV, or of what a WAIT or TAKE is about;
+ * `end` is which end of it the rank is. */
+static inline int wire_of_entry(const Prover *prover, int rank, Action a, int *end)
+{
+    int ranks = prover->p->ranks;
+    bool in = is_receive(a.kind) || is_take(a.kind);
+    *end = prover->both ? rank > a.peer : in;
+    return *end ? a.peer * ranks + rank : rank * ranks + a.peer;
 }
 
 bool runs_to_the_end(Prover *prover);

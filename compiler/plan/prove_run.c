@@ -55,14 +55,6 @@ static int heap_pop(Prover *prover)
 
 /* ---- what a rank's next entry waits for ---- */
 
-static Wire *wire_of_entry(const Prover *prover, int rank, Action a)
-{
-    int ranks = prover->p->ranks;
-    return is_receive(a.kind) || is_take(a.kind)
-               ? &prover->wires[a.peer * ranks + rank]
-               : &prover->wires[rank * ranks + a.peer];
-}
-
 /* Can this entry run now; raises `key` to the time at which it ends. */
 static bool is_ready(Prover *prover, int rank, int node, double *key)
 {
@@ -75,7 +67,8 @@ static bool is_ready(Prover *prover, int rank, int node, double *key)
     if (is_compute(a.kind) || is_send(a.kind) ||
         (is_receive(a.kind) && prover->posts))
         return true;
-    const Wire *wire = wire_of_entry(prover, rank, a);
+    int end;
+    const Wire *wire = &prover->wires[wire_of_entry(prover, rank, a, &end)];
     const Message *message = message_of(p, node);
     bool freed = is_wait(a.kind) && !prover->posts;
     if (message->ordinal >= (freed ? wire->taken : wire->carried))
@@ -132,8 +125,8 @@ static double ready_at(const Prover *prover, const Wire *wire)
 {
     const Program *p = prover->p;
     const Message *message = &p->messages[wire->first + wire->carried];
-    if (wire->carried == wire->sent ||
-        (prover->posts && wire->carried == wire->posted))
+    if (wire->carried == wire->issued[0] ||
+        (prover->posts && wire->carried == wire->issued[1]))
         return INFINITY;
     double ready = p->nodes[message->send].start;
     if (wire->carried > 0 && message[-1].end > ready)
@@ -145,13 +138,13 @@ static double ready_at(const Prover *prover, const Wire *wire)
 
 /* Whatever the wire can carry by now, or, through an adapter, the next of it
  * when its turn comes. */
-static void run_wire(Prover *prover, int from, int to)
+static void run_wire(Prover *prover, int number)
 {
     const Program *p = prover->p;
-    int number = from * p->ranks + to;
+    int one = number / p->ranks, other = number % p->ranks;
     Wire *wire = &prover->wires[number];
     bool shared = p->set.adapter_shared &&
-                  machine_of(p, from) != machine_of(p, to);
+                  machine_of(p, one) != machine_of(p, other);
     while (!wire->queued) {
         double ready = ready_at(prover, wire);
         if (isinf(ready))
@@ -170,7 +163,8 @@ static void run_adapter(Prover *prover, int number)
 {
     Program *p = prover->p;
     Wire *wire = &prover->wires[number];
-    int from = number / p->ranks, index = wire->first + wire->carried;
+    int index = wire->first + wire->carried,
+        from = place_of(p, p->messages[index].send).rank;
     int *last = &prover->adapter[machine_of(p, from)];
     double begin = prover->key[p->ranks + number];
     p->messages[index].adapter = *last;
@@ -179,7 +173,7 @@ static void run_adapter(Prover *prover, int number)
     *last = p->messages[index].send;
     wire->queued = false;
     carry(prover, wire, begin);
-    run_wire(prover, from, number % p->ranks);
+    run_wire(prover, number);
 }
 
 /* ---- entries ---- */
@@ -242,6 +236,20 @@ static void take_message(Prover *prover, Wire *wire, int node)
     wake(prover, sender);
 }
 
+/* An end of a message is there. */
+static void issue(Prover *prover, int rank, int node)
+{
+    Action a = action_of(prover->p, node);
+    int end, number = wire_of_entry(prover, rank, a, &end);
+    Wire *wire = &prover->wires[number];
+    if (is_receive(a.kind) && !prover->posts) {
+        take_message(prover, wire, node);
+        return;
+    }
+    wire->issued[end]++;
+    run_wire(prover, number);
+}
+
 static void run_rank(Prover *prover, int rank)
 {
     Program *p = prover->p;
@@ -258,28 +266,35 @@ static void run_rank(Prover *prover, int rank)
         prover->clock[rank] = prover->key[rank];
     own->end = prover->clock[rank];
     p->linear[p->linear_count++] = node;
-    Wire *wire = is_message(a.kind) ? wire_of_entry(prover, rank, a) : NULL;
-    if (is_send(a.kind)) {
-        wire->sent++;
-        run_wire(prover, rank, a.peer);
-    } else if (is_receive(a.kind) && prover->posts) {
-        wire->posted++;
-        run_wire(prover, a.peer, rank);
-    } else if (is_receive(a.kind)) {
-        take_message(prover, wire, node);
-    }
+    if (is_send(a.kind) || is_receive(a.kind))
+        issue(prover, rank, node);
     offer(prover, rank);
 }
 
 /* ---- a circle ---- */
 
-/* The rank that a parked one waits for: the peer, or for a collective the first
- * that has not come. */
+/* What a parked rank's entry waits for: the end that is not there of the message
+ * that is next on its wire, which may be the rank's own; or, where a WAIT frees
+ * a buffer, the RECV that takes it out. */
+static int missing_end(const Prover *prover, int rank)
+{
+    const Program *p = prover->p;
+    int end, node = node_at(p, rank, prover->next[rank]);
+    Action a = action_of(p, node);
+    const Wire *wire = &prover->wires[wire_of_entry(prover, rank, a, &end)];
+    if (is_wait(a.kind) && !prover->posts)
+        return message_of(p, node)->receive;
+    int late = wire->issued[0] > wire->carried;
+    return prover->ends[wire->first + wire->carried][late];
+}
+
+/* The rank that a parked one waits for; for a collective the first that has not
+ * come. */
 static int waits_for(const Prover *prover, int rank)
 {
     Action a = entry_at(prover, rank, prover->next[rank]);
     if (!is_collective(a.kind))
-        return a.peer;
+        return place_of(prover->p, missing_end(prover, rank)).rank;
     for (int r = 0; r < prover->p->ranks; r++) {
         Action other = prover->next[r] < prover->p->lists[r].count
                            ? entry_at(prover, r, prover->next[r])
@@ -291,21 +306,16 @@ static int waits_for(const Prover *prover, int rank)
     return rank;
 }
 
-static const char *missing_message(Prover *prover, int rank)
+static const char *missing_text(Prover *prover, int rank)
 {
     Program *p = prover->p;
     Action a = entry_at(prover, rank, prover->next[rank]);
     if (is_collective(a.kind))
         return action_text(p, a);
-    const Wire *wire = wire_of_entry(prover, rank, a);
-    int node = node_at(p, rank, prover->next[rank]);
-    const Message *message = is_receive(a.kind)
-                                 ? &p->messages[wire->first + wire->taken]
-                                 : message_of(p, node);
-    int other = is_wait(a.kind) ? message->receive : message->send;
-    Place place = place_of(p, other);
+    int node = missing_end(prover, rank);
+    Place place = place_of(p, node);
     return text_format(p->arena, "%s, action %d%s",
-                       action_text(p, action_of(p, other)), place.index,
+                       action_text(p, action_of(p, node)), place.index,
                        origin_in_lists(p, place.rank, place.index).text);
 }
 
@@ -343,7 +353,7 @@ static bool print_circle(Prover *prover)
                 "%s\n",
                 rank, coming_compute(prover, rank), prover->next[rank],
                 action_text(p, entry_at(prover, rank, prover->next[rank])),
-                other, missing_message(prover, rank));
+                other, missing_text(prover, rank));
         rank = other;
     } while (rank != first);
     help(p,

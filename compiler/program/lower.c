@@ -383,8 +383,23 @@ static void lower_rank(Program *p, int rank, int *slots, const int *ahead)
     main_body(&lowerer);
 }
 
+/* Programs have their target's way only. */
+static bool can_be_run(Program *p)
+{
+    Program own = {.target = p->target};
+    if (meeting_of(p) == meeting_of(&own))
+        return true;
+    error_plain(p, "programs for %s do not meet in the way of --messages",
+                p->target == TARGET_CUDA ? "cuda" : "the cpu");
+    help(p, "leave --messages out; it is for `check`, `inspect`, `compare`, "
+            "`explain` and `diff`");
+    return false;
+}
+
 bool lower(Program *p)
 {
+    if (!can_be_run(p))
+        return false;
     p->programs = arena_take(p->arena, sizeof *p->programs * (size_t)p->ranks);
     size_t places = MICRO_KINDS * (size_t)p->chunk_count *
                     (size_t)p->microbatches;

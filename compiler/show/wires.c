@@ -1,4 +1,5 @@
-/* wires.c: what each ordered pair of ranks carries in a step.
+/* wires.c: what each wire carries in a step: of an ordered pair of ranks, or of a
+ * pair that has one for both directions.
  *
  * Reads: messages, nodes, cost. A queue is what has been handed to the wire and
  * has not left it: the message that travels and those behind it. */
@@ -50,10 +51,13 @@ static void wire_line(Program *p, const Load *load, FILE *out)
 {
     int from = place_of(p, load->first->send).rank,
         to = place_of(p, load->first->receive).rank;
-    bool inside = p->set.node.value > 0 &&
+    bool both = meeting_of(p) == MEET_PAIR,
+         inside = p->set.node.value > 0 &&
                   machine_of(p, from) == machine_of(p, to);
+    int one = both && to < from ? to : from;
     fprintf(
-        out, "%4d -> %-4d %9d  %10s  %10s  %9s  %7d%s\n", from, to, load->count,
+        out, "%4d %s %-4d %9d  %10s  %10s  %9s  %7d%s\n", one,
+        both ? "<>" : "->", from + to - one, load->count,
         bytes_text(p->arena, load->bytes), seconds_text(p->arena, load->busy),
         share_text(p->arena, p->makespan > 0 ? load->busy / p->makespan : 0),
         load->longest, inside ? "  inside a machine" : "");

@@ -92,6 +92,7 @@ Replan replan(const Program *from, const char *const *settings, int count)
     size_t length = 0;
     p->arena = arena;
     p->target = from->target;
+    p->meet = from->meet;
     p->diagnostics = open_memstream(&said, &length);
     if (!p->diagnostics) {
         fputs("pipec: error: out of memory\n", stderr);
@@ -112,7 +113,7 @@ Replan replan(const Program *from, const char *const *settings, int count)
     if (!fits)
         add_source(p, "-D", "split=balanced", (int)strlen("split=balanced"));
     for (int i = 0; i < PLAN_PASSES; i++) {
-        if (passes[i].run == prove && from->cost.wire &&
+        if (passes[i].run == communicate && from->cost.wire &&
             keeps_costs(settings, count) && same_chunks(from, p))
             p->cost = from->cost;
         if (passes[i].run(p))

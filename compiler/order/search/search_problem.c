@@ -50,7 +50,7 @@ Problem problem_in_chunks(Program *p, double most)
                      .kept = one,
                      .limit = all_equal(p, p->ranks, most),
                      .metric = METRIC_MAKESPAN,
-                     .posted = p->target == TARGET_CUDA};
+                     .posted = meeting_of(p) != MEET_BLOCKING};
 }
 
 Sequence *take_orders(Program *p, const Problem *q)
