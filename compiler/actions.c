@@ -61,21 +61,8 @@ void push_action(Program *p, List *list, Action action)
     list->at[list->count++] = action;
 }
 
-Origin origin_of(Program *p, int rank, int entry)
+Origin origin_of(Program *p, int rank, Action a)
 {
-    return p->origin ? p->origin(p, rank, entry) : (Origin){{-1, 0, 0}, ""};
-}
-
-Origin origin_in_lists(Program *p, int rank, int index)
-{
-    const List *list = &p->lists[rank];
-    ActionKind kind = list->at[index].kind;
-    if (list->at == p->order[rank].at)  // lists as they were written
-        return origin_of(p, rank, index);
-    int entry = -1;
-    for (int i = 0; i <= index; i++)
-        entry += is_compute(list->at[i].kind);
-    if ((!is_compute(kind) && !is_send(kind)) || entry < 0)
-        return (Origin){{-1, 0, 0}, ""};
-    return origin_of(p, rank, entry);
+    return p->origin && a.written ? p->origin(p, rank, a.written - 1)
+                                  : (Origin){{-1, 0, 0}, ""};
 }

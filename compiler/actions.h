@@ -43,6 +43,7 @@ typedef struct Action {         // printed as in PyTorch's CSV: 2F0 3B1 2SEND_F0
     int chunk, micro;           // REDUCE: micro is the tie; STEP: both -1
     int peer;                   // SEND, RECV, WAIT, TAKE: the other rank; else -1
     int pair;                   // of an order: runs as one with the next, between the messages of both
+    int written;                // where a person has written it, for `origin`, + 1; 0: it is pipec's own
 } Action;
 
 typedef struct List {           // one rank's actions in program order
@@ -63,7 +64,6 @@ typedef struct Origin {         // of an entry of `order`, or of `lists`
     Span at;                    // in the .pipe file; source -1: it is pipec's own
     const char *text;           // " (x.csv, line 2, cell 4)", " (mine, line 14, m = 3)" or ""
 } Origin;
-Origin origin_of(Program *p, int rank, int entry);
-Origin origin_in_lists(Program *p, int rank, int index);    // of a SEND: that of its compute
+Origin origin_of(Program *p, int rank, Action a);           // of a SEND that pipec has made: that of its compute
 
 #endif

@@ -33,6 +33,8 @@ char *text_format_list(Arena *arena, const char *format, va_list list);
 
 /* ---- error.c: what is wrong, where else to look, what to type ---- */
 
+enum { SOURCE_SCHEDULE = 1 << 30 };     // the file of `schedule from`
+
 typedef struct Span {           // bytes [begin, end) of one source; source 0 is the file, then each -D
     int source, begin, end;
 } Span;
@@ -56,6 +58,7 @@ const char *bytes_text(Arena *arena, double bytes);         // "64 B", "146.9 MB
 const char *rate_text(Arena *arena, double bytes);          // "400 kB/s", "25 GB/s"
 const char *share_text(Arena *arena, double share);         // 0.0712 -> "7.12 %"; never "-0.00 %"
 int line_of(const Program *p, Span at);                     // 1-based
+const char *place_text(Program *p, Span at);                // "x.csv:2:8", of a file
 const char *file_name(const Program *p);                    // of the .pipe file, without folders
 const char *nearest(const char *word, const char *const *known, int count);     // for "did you mean"; or NULL
 
@@ -522,6 +525,7 @@ struct Program {
 
     Source *sources;            // input: the file, then one per -D
     int source_count;
+    Source schedule_source;     // the file of `schedule from`, once it is read
 
     Target target;              // of the command line
     Meeting meet;               // the same; ask meeting_of
@@ -559,8 +563,8 @@ struct Program {
 
     List *order;                // schedule: [rank] compute only
     SearchReport *search;       // NULL: nothing was searched
-    Origin (*origin)(Program *p, int rank, int entry);      // of an order that a person has written; else NULL
-    int **cells;                // [rank][entry of order] the cell of the file that it came from; NULL: no file
+    List *rows;                 // [rank] the order with the SENDs and RECVs of a file; NULL: it has none
+    Origin (*origin)(Program *p, int rank, int written);    // of an order that a person has written; else NULL
 
     List *lists;                // communicate, then memory adds WAITs: [rank] all actions
     Tie *ties;

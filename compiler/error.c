@@ -18,6 +18,18 @@ enum {
     LONGEST = 40       // word that is compared with others
 };
 
+static const Source *source_of(const Program *p, Span at)
+{
+    return at.source == SOURCE_SCHEDULE ? &p->schedule_source
+           : at.source < 0              ? NULL
+                                        : &p->sources[at.source];
+}
+
+static bool is_file(Span at)
+{
+    return at.source == 0 || at.source == SOURCE_SCHEDULE;
+}
+
 static int line_start(const Source *source, int at)
 {
     while (at > 0 && source->text[at - 1] != '\n')
@@ -29,8 +41,16 @@ int line_of(const Program *p, Span at)
 {
     int line = 1;
     for (int i = 0; i < at.begin; i++)
-        line += p->sources[at.source].text[i] == '\n';
+        line += source_of(p, at)->text[i] == '\n';
     return line;
+}
+
+const char *place_text(Program *p, Span at)
+{
+    const Source *source = source_of(p, at);
+    return text_format(p->arena, "%s:%d:%d", shown_text(p->arena, source->name),
+                       line_of(p, at),
+                       at.begin - line_start(source, at.begin) + 1);
 }
 
 const char *file_name(const Program *p)
@@ -62,7 +82,7 @@ static bool inside_character(const Source *source, int at)
 
 static void show_line(Program *p, Span at)
 {
-    const Source *source = &p->sources[at.source];
+    const Source *source = source_of(p, at);
     int start = line_start(source, at.begin), end = start;
     while (end < source->length && source->text[end] != '\n')
         end++;
@@ -77,7 +97,7 @@ static void show_line(Program *p, Span at)
     while (end > at.begin + 1 && inside_character(source, end))
         end--;
     int last = at.end < end ? at.end : end;
-    if (at.source == 0)
+    if (is_file(at))
         fprintf(p->diagnostics, "%5d | ", line_of(p, at));
     else
         fprintf(p->diagnostics, "%5s | ", source->name);
@@ -99,13 +119,12 @@ static void print_shown(Program *p, const char *format, va_list list)
 static void message(Program *p, Span at, const char *kind, const char *format,
                     va_list list)
 {
-    const Source *source = at.source < 0 ? NULL : &p->sources[at.source];
-    const char *file = shown_text(p->arena, p->sources[0].name);
+    const Source *source = source_of(p, at);
     if (!source)
-        fprintf(p->diagnostics, "%s: %s: ", file, kind);
-    else if (at.source == 0)
-        fprintf(p->diagnostics, "%s:%d:%d: %s: ", file, line_of(p, at),
-                at.begin - line_start(source, at.begin) + 1, kind);
+        fprintf(p->diagnostics,
+                "%s: %s: ", shown_text(p->arena, p->sources[0].name), kind);
+    else if (is_file(at))
+        fprintf(p->diagnostics, "%s: %s: ", place_text(p, at), kind);
     else
         fprintf(p->diagnostics, "command line: %s: ", kind);
     print_shown(p, format, list);

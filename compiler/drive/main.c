@@ -218,6 +218,8 @@ static int compile(Program *p, const Options *o)
 {
     if (o->dump && !is_pass(o->dump))
         return unknown_pass(p, o->dump);
+    if (o->comms && p->meet == MEET_BY_TARGET)
+        p->meet = MEET_PAIR;  // the file is for PyTorch
     if (!o->dump &&
         (o->command == COMMAND_COMPARE || o->command == COMMAND_DIFF))
         return study(p, o);

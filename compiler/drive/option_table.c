@@ -85,7 +85,8 @@ const OptionRow option_rows[] = {
         {{"--measured", "the messages of two timelines are not drawn"}}, NULL,
         "Draws the messages."},
     {"comms", 0, NULL, INSPECT, AS_FLAG(comms), "-o FILE.csv", {{0}}, NULL,
-        "With sends and receives."},
+        "With sends, receives, and the waits and divisions of gradients that PyTorch's runtime needs. Plans with "
+        "`--messages pair`, as PyTorch meets, unless another way is given."},
     {"measured", 0, "FILE.trace", INSPECT, IN(measured), NULL, {{0}}, NULL,
         "What `run --trace` has recorded, beside the plan: both timelines, the measured one of the step of median "
         "length, the bubble of each, and the five actions that differ most. With `-o` both are drawn; an .html "

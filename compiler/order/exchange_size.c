@@ -17,10 +17,16 @@ static const char *some(Import *x, int count, const char *one, const char *more)
 static bool wrong_count(Import *x, const char *has, const char *ours, int count,
                         Span from)
 {
-    error_at(x->p, x->p->set.schedule_at, "%s has %s, but %s %d", x->name, has,
-             ours, count);
+    error_at(x->p, row_at(x->p, 0), "the file has %s, but %s %d", has, ours,
+             count);
     note_at(x->p, from, "from here");
     return false;
+}
+
+static bool again(Import *x, CsvUse use)
+{
+    int rows, overlaps;
+    return csv_read(x->p, use, x, &rows, &overlaps);
 }
 
 static int without_gap(const bool *there, int most)
@@ -31,8 +37,9 @@ static int without_gap(const bool *there, int most)
     return count;
 }
 
-static bool note_stage(Import *x, Cell cell, Found found)
+static bool note_stage(void *context, Cell cell, Found found)
 {
+    Import *x = context;
     (void)cell;
     if (found.stage < x->most)
         x->there[found.stage] = true;
@@ -44,27 +51,28 @@ static int stages_meant(Import *x)
 {
     x->most = x->stages < MOST_STAGES ? x->stages : MOST_STAGES;
     x->there = arena_take(x->p->arena, (size_t)x->most);
-    read_rows(x, note_stage);
+    again(x, note_stage);
     return without_gap(x->there, x->most);
 }
 
-static bool note_micro(Import *x, Cell cell, Found found)
+static bool note_micro(void *context, Cell cell, Found found)
 {
-    if (found.kind != SHARD && found.kind != GRADIENTS && found.micro < x->most)
+    Import *x = context;
+    if (found.kind == ACT_F && found.micro < x->most)
         x->there[cell.rank * x->most + found.micro] = true;
     return true;
 }
 
-/* Micro-batches that each row has from 0 on. */
+/* Micro-batches of which each row has the forwards, from 0 on. */
 static const int *micros_of_rows(Import *x)
 {
     Arena *arena = x->p->arena;
     size_t most = x->micros < MOST_MICROS ? (size_t)x->micros : MOST_MICROS;
-    int *counts = arena_take(arena, sizeof *counts * (size_t)x->rows);
+    int *counts = arena_take(arena, sizeof *counts * (size_t)x->row_count);
     x->most = (int)most;
-    x->there = arena_take(arena, (size_t)x->rows * most);
-    read_rows(x, note_micro);
-    for (int r = 0; r < x->rows; r++)
+    x->there = arena_take(arena, (size_t)x->row_count * most);
+    again(x, note_micro);
+    for (int r = 0; r < x->row_count; r++)
         counts[r] = without_gap(x->there + (size_t)r * most, x->most);
     return counts;
 }
@@ -74,7 +82,7 @@ static int micros_meant(const Import *x, const int *counts)
 {
     int *rows = arena_take(x->p->arena, sizeof *rows * ((size_t)x->most + 1));
     int best = 0;
-    for (int r = 0; r < x->rows; r++)
+    for (int r = 0; r < x->row_count; r++)
         rows[counts[r]]++;
     for (int count = 1; count <= x->most; count++)
         if (rows[count] > rows[best] ||
@@ -83,8 +91,9 @@ static int micros_meant(const Import *x, const int *counts)
     return best;
 }
 
-static bool stray_stage(Import *x, Cell cell, Found found)
+static bool stray_stage(void *context, Cell cell, Found found)
 {
+    Import *x = context;
     int chunks = x->p->chunk_count;
     if (found.stage < chunks)
         return true;
@@ -98,10 +107,11 @@ static bool stray_stage(Import *x, Cell cell, Found found)
     return false;
 }
 
-static bool stray_micro(Import *x, Cell cell, Found found)
+static bool stray_micro(void *context, Cell cell, Found found)
 {
+    Import *x = context;
     int count = x->p->microbatches;
-    if (found.kind == SHARD || found.kind == GRADIENTS || found.micro < count)
+    if (found.micro < count)
         return true;
     wrong_cell(x, cell,
                text_format(x->p->arena,
@@ -117,12 +127,13 @@ static bool stray_micro(Import *x, Cell cell, Found found)
 static bool fits_rows(Import *x)
 {
     Program *p = x->p;
-    if (x->rows == p->ranks)
+    if (x->row_count == p->ranks)
         return true;
-    wrong_count(x, some(x, x->rows, "row", "rows"), "`stages` is", p->ranks,
-                p->set.stages.at);
+    wrong_count(x, some(x, x->row_count, "row", "rows"), "`stages` is",
+                p->ranks, p->set.stages.at);
     help(p, "a row of the file is a rank%s",
-         x->rows ? text_format(p->arena, ": use `stages %d`", x->rows) : "");
+         x->row_count ? text_format(p->arena, ": use `stages %d`", x->row_count)
+                      : "");
     return false;
 }
 
@@ -136,7 +147,7 @@ static bool fits_stages(Import *x)
         return true;
     int meant = stages_meant(x);
     if (x->stages > p->chunk_count && meant <= p->chunk_count)
-        return read_rows(x, stray_stage);
+        return again(x, stray_stage);
     wrong_count(x, some(x, meant, "stage", "stages"),
                 p->copies > 1 ? "the chunks of both copies of the model are"
                               : "stages times virtual is",
@@ -151,9 +162,9 @@ static bool fits_stages(Import *x)
 static void help_count(Import *x, const int *counts)
 {
     int other = 1;
-    while (other < x->rows && counts[other] == counts[0])
+    while (other < x->row_count && counts[other] == counts[0])
         other++;
-    if (other >= x->rows)
+    if (other >= x->row_count)
         help(x->p, "use `microbatches %d`", counts[0]);
     else
         help(x->p, "its rows differ: rank 0 has %d, rank %d has %d", counts[0],
@@ -169,7 +180,7 @@ static bool fits_micros(Import *x)
     const int *counts = micros_of_rows(x);
     int meant = micros_meant(x, counts);
     if (x->micros > microbatches && meant <= microbatches)
-        return read_rows(x, stray_micro);
+        return again(x, stray_micro);
     wrong_count(x, some(x, meant, "micro-batch", "micro-batches"),
                 "`microbatches` is", microbatches, p->set.microbatches.at);
     help_count(x, counts);

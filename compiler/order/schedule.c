@@ -12,24 +12,29 @@
 
 static const double MAX_ACTIONS = 8e6;
 
+static void append(Program *p, int rank, ActionKind kind, int chunk, int micro)
+{
+    push_action(p, &p->order[rank], (Action){kind, chunk, micro, -1, 0, 0});
+}
+
 void forward(Program *p, int rank, int chunk, int micro)
 {
-    push_action(p, &p->order[rank], (Action){ACT_F, chunk, micro, -1, 0});
+    append(p, rank, ACT_F, chunk, micro);
 }
 
 void backward(Program *p, int rank, int chunk, int micro)
 {
-    push_action(p, &p->order[rank], (Action){ACT_B, chunk, micro, -1, 0});
+    append(p, rank, ACT_B, chunk, micro);
 }
 
 void backward_input(Program *p, int rank, int chunk, int micro)
 {
-    push_action(p, &p->order[rank], (Action){ACT_I, chunk, micro, -1, 0});
+    append(p, rank, ACT_I, chunk, micro);
 }
 
 void backward_weight(Program *p, int rank, int chunk, int micro)
 {
-    push_action(p, &p->order[rank], (Action){ACT_W, chunk, micro, -1, 0});
+    append(p, rank, ACT_W, chunk, micro);
 }
 
 void pair_with_next(Program *p, int rank)
@@ -92,7 +97,7 @@ bool schedule(Program *p)
         return false;
     }
     p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
-    p->cells = NULL;
+    p->rows = NULL;
     p->origin = NULL;
     if (p->set.schedule_path)
         return import_order(p);

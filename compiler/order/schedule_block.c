@@ -177,7 +177,7 @@ static bool second(Run *x, const Tree *action, Action a, int before)
 {
     Program *p = x->p;
     Action first = p->order[x->rank].at[before];
-    Origin origin = origin_of(p, x->rank, before);
+    Origin origin = origin_of(p, x->rank, first);
     error_at(p, action->at, "rank %d runs %s a second time", x->rank,
              action_text(p, a));
     stopped(x);
@@ -189,8 +189,8 @@ static bool second(Run *x, const Tree *action, Action a, int before)
 static bool run_action(Run *x, const Tree *action)
 {
     Program *p = x->p;
-    Action a = {kind_of(action), -1, -1, -1, 0};
     List *order = &p->order[x->rank];
+    Action a = {kind_of(action), -1, -1, -1, 0, order->count + 1};
     if (!micro_of(x, action, &a.micro) || !chunk_of(x, action, &a.chunk))
         return false;
     if (x->wanted >= 0) {

@@ -1,7 +1,7 @@
 /* communicate.c: compute order -> plus SEND, RECV, REDUCE and STEP, in an order
  * that both ends share.
  *
- * Reads: order, chunks. Writes: lists, ties. Guarantees: for every ordered pair
+ * Reads: order, rows, chunks. Writes: lists, ties. Guarantees: for every ordered pair
  * of ranks the k-th send meets the k-th receive.
  *
  * A tensor is sent right after it was computed, so the sender's compute order
@@ -20,7 +20,10 @@
  *
  * An earlier message never delays a later one, since its sender computed it
  * earlier. So if the compute order can run at all, the lists can. Chunks that
- * are neighbours on one rank hand over in memory. */
+ * are neighbours on one rank hand over in memory.
+ *
+ * Where a pair of ranks has one queue for both directions, communicate_pair.c
+ * makes the lists; where a file has messages, they stand as they do there. */
 #include "compile.h"
 
 typedef struct Line {  // from one rank to another
@@ -95,7 +98,8 @@ void add_receive(Program *p, int rank, Action maker, int from)
     bool back = is_back(maker.kind);
     push_action(p, &p->lists[rank],
                 (Action){back ? ACT_RECV_B : ACT_RECV_F,
-                         maker.chunk + (back ? -1 : 1), maker.micro, from, 0});
+                         maker.chunk + (back ? -1 : 1), maker.micro, from, 0,
+                         0});
 }
 
 void add_send(Program *p, int rank, Action maker)
@@ -104,7 +108,7 @@ void add_send(Program *p, int rank, Action maker)
     if (what_goes(p, maker, &peer))
         push_action(p, &p->lists[rank],
                     (Action){is_back(maker.kind) ? ACT_SEND_B : ACT_SEND_F,
-                             maker.chunk, maker.micro, peer, 0});
+                             maker.chunk, maker.micro, peer, 0, maker.written});
 }
 
 void add_take(Program *p, int rank, Action a)
@@ -113,7 +117,7 @@ void add_take(Program *p, int rank, Action a)
     if (what_comes(p, a, &peer))
         push_action(p, &p->lists[rank],
                     (Action){is_back(a.kind) ? ACT_TAKE_B : ACT_TAKE_F, a.chunk,
-                             a.micro, peer, 0});
+                             a.micro, peer, 0, 0});
 }
 
 /* Receives up to the message that brings an action its input or output
@@ -197,13 +201,14 @@ static void collectives(Program *p)
                                        p->parameters[p->ties[t].uses[u]].layer);
                 if (p->chunks[c].rank != r)
                     continue;
-                push_action(p, &p->lists[r], (Action){ACT_REDUCE, c, t, -1, 0});
+                push_action(p, &p->lists[r],
+                            (Action){ACT_REDUCE, c, t, -1, 0, 0});
                 break;
             }
         }
     }
     for (int r = 0; r < p->ranks; r++)
-        push_action(p, &p->lists[r], (Action){ACT_STEP, -1, -1, -1, 0});
+        push_action(p, &p->lists[r], (Action){ACT_STEP, -1, -1, -1, 0, 0});
 }
 
 /* Each queue carries one direction. */
@@ -223,10 +228,36 @@ static void queue_lists(Program *p)
         rank_list(&wires, r);
 }
 
+/* SENDs and RECVs stand as a file has them. */
+static void bound_lists(Program *p)
+{
+    bool posts = meeting_of(p) != MEET_BLOCKING;
+    for (int r = 0; r < p->ranks; r++) {
+        const List *order = &p->order[r], *row = &p->rows[r];
+        List *list = &p->lists[r];
+        for (int i = 0, computes = 0; i < row->count; i++) {
+            if (computes == order->steady && is_compute(row->at[i].kind))
+                list->steady = list->count;
+            if (computes == order->cooldown && is_compute(row->at[i].kind))
+                list->cooldown = list->count;
+            if (posts && is_compute(row->at[i].kind))
+                add_take(p, r, row->at[i]);
+            computes += is_compute(row->at[i].kind);
+            push_action(p, list, row->at[i]);
+        }
+        if (order->steady >= order->count)
+            list->steady = list->count;
+        if (order->cooldown >= order->count)
+            list->cooldown = list->count;
+    }
+}
+
 bool communicate(Program *p)
 {
     p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
-    if (meeting_of(p) == MEET_PAIR)
+    if (p->rows)
+        bound_lists(p);
+    else if (meeting_of(p) == MEET_PAIR)
         pair_lists(p);
     else
         queue_lists(p);

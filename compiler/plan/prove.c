@@ -19,10 +19,11 @@ static bool wrong(Prover *prover, int node, const char *why)
 {
     Program *p = prover->p;
     Place at = place_of(p, node);
-    Origin from = origin_in_lists(p, at.rank, at.index);
+    Origin from = origin_of(p, at.rank, action_of(p, node));
     const char *what = text_format(
         p->arena, "rank %d, action %d: %s%s: %s", at.rank, at.index,
-        action_text(p, action_of(p, node)), from.text, why);
+        action_text(p, action_of(p, node)),
+        from.at.source == SOURCE_SCHEDULE ? "" : from.text, why);
     if (from.at.source >= 0)
         error_at(p, from.at, "%s", what);
     else
@@ -300,7 +301,7 @@ static const char *end_text(Prover *prover, int node, Origin *from)
 {
     Program *p = prover->p;
     Place at = place_of(p, node);
-    *from = origin_in_lists(p, at.rank, at.index);
+    *from = origin_of(p, at.rank, action_of(p, node));
     return text_format(p->arena, "rank %d, action %d: %s%s", at.rank, at.index,
                        action_text(p, action_of(p, node)), from->text);
 }
@@ -309,21 +310,16 @@ static const char *end_text(Prover *prover, int node, Origin *from)
 static bool ends_differ(Prover *prover, int ordinal, const int *ends)
 {
     Program *p = prover->p;
-    int first = place_of(p, ends[0]).rank, second = place_of(p, ends[1]).rank;
+    static const char *const texts[] = {
+        "message %d from rank %d to rank %d: %s meets %s",
+        "message %d between ranks %d and %d: their one queue has %s and %s "
+        "next, which do not meet"};
     Origin from, other;
     const char *one = end_text(prover, ends[0], &from),
-               *two = end_text(prover, ends[1], &other),
-               *what = prover->both
-                           ? text_format(p->arena,
-                                         "message %d between ranks %d and %d, "
-                                         "which have one queue for both "
-                                         "directions: %s stands before %s",
-                                         ordinal, first, second, one, two)
-                           : text_format(
-                                 p->arena,
-                                 "message %d from rank %d to rank %d: %s "
-                                 "meets %s",
-                                 ordinal, first, second, one, two);
+               *two = end_text(prover, ends[1], &other);
+    const char *what = text_format(p->arena, texts[prover->both], ordinal,
+                                   place_of(p, ends[0]).rank,
+                                   place_of(p, ends[1]).rank, one, two);
     if (from.at.source >= 0)
         error_at(p, from.at, "%s", what);
     else

@@ -298,7 +298,7 @@ static int waits_for(const Prover *prover, int rank)
     for (int r = 0; r < prover->p->ranks; r++) {
         Action other = prover->next[r] < prover->p->lists[r].count
                            ? entry_at(prover, r, prover->next[r])
-                           : (Action){ACT_STEP, -1, -1, -1, 0};
+                           : (Action){ACT_STEP, -1, -1, -1, 0, 0};
         if (r != rank && prover->parked[r] &&
             (other.kind != a.kind || other.micro != a.micro))
             return r;
@@ -316,20 +316,39 @@ static const char *missing_text(Prover *prover, int rank)
     Place place = place_of(p, node);
     return text_format(p->arena, "%s, action %d%s",
                        action_text(p, action_of(p, node)), place.index,
-                       origin_in_lists(p, place.rank, place.index).text);
+                       origin_of(p, place.rank, action_of(p, node)).text);
 }
 
 /* What the rank would do next if its message came: the compute that a person
- * thinks of. */
-static const char *coming_compute(Prover *prover, int rank)
+ * thinks of, if there is one. */
+static bool coming_compute(const Prover *prover, int rank, Action *compute)
 {
-    for (int i = prover->next[rank]; i < prover->p->lists[rank].count; i++)
-        if (is_compute(entry_at(prover, rank, i).kind))
-            return text_format(
-                prover->p->arena, "%s%s",
-                action_text(prover->p, entry_at(prover, rank, i)),
-                origin_in_lists(prover->p, rank, i).text);
-    return "the end of the step";
+    for (int i = prover->next[rank]; i < prover->p->lists[rank].count; i++) {
+        *compute = entry_at(prover, rank, i);
+        if (is_compute(compute->kind))
+            return true;
+    }
+    return false;
+}
+
+static const char *coming_text(Prover *prover, int rank)
+{
+    Program *p = prover->p;
+    Action a;
+    if (!coming_compute(prover, rank, &a))
+        return "the end of the step";
+    return text_format(p->arena, "%s%s", action_text(p, a),
+                       origin_of(p, rank, a).text);
+}
+
+/* Where the order comes from: the cell of a file, else its setting. */
+static Span circle_at(const Prover *prover, int rank)
+{
+    Program *p = prover->p;
+    Action a;
+    return p->schedule_source.text && coming_compute(prover, rank, &a)
+               ? origin_of(p, rank, a).at
+               : p->set.schedule_at;
 }
 
 static bool print_circle(Prover *prover)
@@ -341,8 +360,9 @@ static bool print_circle(Prover *prover)
     for (int i = 0; i < p->ranks;
          i++)  // after that many steps we are on the circle
         rank = waits_for(prover, rank);
-    if (p->set.schedule_at.source >= 0)
-        error_at(p, p->set.schedule_at, "this schedule would wait for itself");
+    Span at = circle_at(prover, rank);
+    if (at.source >= 0)
+        error_at(p, at, "this schedule would wait for itself");
     else
         error_plain(p, "the schedule would wait for itself");
     int first = rank;
@@ -351,7 +371,7 @@ static bool print_circle(Prover *prover)
         fprintf(p->diagnostics,
                 "    rank %d cannot run %s: action %d, %s, waits for rank %d's "
                 "%s\n",
-                rank, coming_compute(prover, rank), prover->next[rank],
+                rank, coming_text(prover, rank), prover->next[rank],
                 action_text(p, entry_at(prover, rank, prover->next[rank])),
                 other, missing_text(prover, rank));
         rank = other;
@@ -359,8 +379,7 @@ static bool print_circle(Prover *prover)
     help(p,
          "these orders contradict each other; change %s, or choose another "
          "schedule",
-         p->cells || p->set.schedule->block ? "them"
-                                            : "the schedule's options");
+         p->origin ? "them" : "the schedule's options");
     return false;
 }
 

@@ -1,5 +1,6 @@
 /* picture.c: a plan as a file, in the format of its suffix. */
 #include "picture.h"
+#include "order/csv.h"
 #include "output.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static void write_trace(Program *p, FILE *out, const Look *look)
 
 static void write_csv(Program *p, FILE *out, const Look *look)
 {
-    picture_csv(p, out, look->comms);
+    csv_write(p, out, look->comms);
 }
 
 static void write_text(Program *p, FILE *out, const Look *look)

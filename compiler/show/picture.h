@@ -76,7 +76,4 @@ void picture_svg(Program **plans, int count, FILE *out, bool arrows);
 /* The first plan is shown, the others can be chosen. */
 void picture_html(Program **plans, int count, FILE *out);
 void picture_trace(Program **plans, int count, FILE *out);  // Chrome trace events
-/* PyTorch's schedule CSV: compute_only without idle cells, or compute_comms. */
-void picture_csv(Program *p, FILE *out, bool comms);
-
 #endif

@@ -1,10 +1,10 @@
 /* identity.c: what comes in is what went out.
  *
  * The published vectors are read and give their makespans and peaks; every
- * schedule over a grid is written as picture_csv writes it and read back to the
+ * schedule over a grid is written as csv_write writes it and read back to the
  * same order; other spellings of a file are the same file; and a file that was
  * damaged at random is refused, or is a whole order. */
-#include "show/picture.h"
+#include "order/csv.h"
 #include "plan.h"
 
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static bool is_the_file(Program *p, const char *path)
     memset(ours, 0, sizeof ours);
     memset(theirs, 0, sizeof theirs);
     FILE *out = fmemopen(ours, sizeof ours, "w"), *in = fopen(path, "rb");
-    picture_csv(p, out, false);
+    csv_write(p, out, false);
     fclose(out);
     size_t length = fread(theirs, 1, sizeof theirs - 1, in);
     fclose(in);
@@ -137,7 +137,7 @@ static void pairs_back(const char *name, int P, int v, int M, const char *where)
     snprintf(what, sizeof what, "%s P=%d M=%d", name, P, M);
     bool good = plan_chain(&p, P, v, M, name) && prove(p) && memory(p);
     FILE *out = fopen(file, "wb");
-    picture_csv(p, out, false);
+    csv_write(p, out, false);
     fclose(out);
     placed = where;
     good = import(&back, file, P, v, M) && good;
@@ -168,7 +168,7 @@ static void there_and_back(const char *name, int P, int v, int M, bool comms)
              comms ? " with communication" : "");
     bool good = plan_chain(&p, P, v, M, name) && prove(p) && memory(p);
     FILE *out = fopen(file, "wb");
-    picture_csv(p, out, comms);
+    csv_write(p, out, comms);
     fclose(out);
     good = import(&back, file, P, v, M) && good && same_order(p, back);
     verdict(good, what);
@@ -273,7 +273,7 @@ static void damaged(int rounds)
     plan_chain(&p, 3, 2, 4, "interleaved");
     for (int comms = 0; comms < 2; comms++) {
         FILE *out = fmemopen(whole, sizeof whole, "wb");
-        picture_csv(p, out, comms);
+        csv_write(p, out, comms);
         size_t length = (size_t)ftell(out);
         fclose(out);
         for (int i = 0; i < rounds; i++) {

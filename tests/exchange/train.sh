@@ -41,6 +41,15 @@ back 1f1b 1f1b -D stages=4 -D microbatches=6
 back interleaved interleaved -D stages=2 -D virtual=2 -D microbatches=5
 back one-rank naive -D stages=1 -D virtual=1 -D microbatches=3
 
+# Messages that bind: PyTorch's own, and RECVs that stand far before what they are for.
+tar xzf "$here/pytorch-2.15-csv.tgz" pt/Interleaved1F1B_2_2_6_comms.csv pt/ZBVZeroBubble_2_2_4_comms.csv
+train six -D stages=2 -D virtual=2 -D microbatches=6 -D schedule=interleaved
+train pytorch -D stages=2 -D virtual=2 -D microbatches=6 -D 'schedule=from "pt/Interleaved1F1B_2_2_6_comms.csv"' &&
+    same six pytorch
+train zbv-one -D stages=1 -D virtual=1 -D microbatches=4 -D schedule=naive
+train pytorch-zbv -D stages=2 -D virtual=2 -D microbatches=4 -D placement=vee \
+    -D 'schedule=from "pt/ZBVZeroBubble_2_2_4_comms.csv"' && same zbv-one pytorch-zbv
+
 train one -D stages=1 -D schedule=naive -D microbatches=8
 train eager -D stages=4 -D microbatches=8 -D "schedule=from \"$here/eager-4-8.csv\"" && same one eager
 train eager-shaken -D stages=4 -D microbatches=8 -D "schedule=from \"$here/eager-4-8.csv\"" --delay 400 &&
@@ -53,7 +62,7 @@ cp "$here/1f1b-2-4.csv" folder/order.csv
 printf '0F0\n' >order.csv
 if "$pipec" check folder/there.pipe >log 2>&1; then echo "ok path-in-file"; else echo "not ok path-in-file $(cat log)"; fi
 "$pipec" check folder/there.pipe -D 'schedule=from "order.csv"' >log 2>&1
-if grep -q 'order.csv has 1 row' log; then echo "ok path-from-define"; else echo "not ok path-from-define $(cat log)"; fi
+if grep -q 'order.csv:1:1: error: the file has 1 row' log; then echo "ok path-from-define"; else echo "not ok path-from-define $(cat log)"; fi
 if "$pipec" check folder/there.pipe -D schedule=gpipe >log 2>&1; then
     echo "ok define-wins"
 else

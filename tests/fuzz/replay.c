@@ -15,6 +15,7 @@
  * millions of actions. Such plans are left out: errors are sought here. */
 #include "compile.h"
 #include "drive/dump.h"
+#include "order/csv.h"
 #include "show/picture.h"
 #include "study/measured.h"
 #include "study/whatif.h"
@@ -99,7 +100,7 @@ static void draw(Program *p, FILE *out)
     picture_svg(&p, 1, out, true);
     picture_html(&p, 1, out);
     picture_trace(&p, 1, out);
-    picture_csv(p, out, true);
+    csv_write(p, out, true);
 }
 
 /* What plans the file again. */

@@ -32,7 +32,7 @@ commands='check inspect compare explain diff build run'
 words() {
     case $1:$2 in
     inspect:--all) echo m.pipe -D microbatches=400 ;;
-    explain:--target | explain:--messages) echo m.pipe 1B40 -D flops=1G -D latency=1ms -D link=1M ;;
+    explain:--target | explain:--messages) echo m.pipe 1B40 -D flops=1G -D latency=1ms -D link=10k ;;
     explain:*) echo m.pipe 1B40 ;;
     diff:--schedule) echo m.pipe ;;
     diff:*) echo m.pipe other.pipe ;;

@@ -98,7 +98,7 @@ void use_orders(Program *p, const Problem *q, const Sequence *orders)
                                                    : 0);
             push_action(
                 p, &p->order[r],
-                (Action){whole ? ACT_B : kinds[kind], chunk, micro, -1, 0});
+                (Action){whole ? ACT_B : kinds[kind], chunk, micro, -1, 0, 0});
             if (whole)
                 done[entry + 1]++;
             i += whole;
