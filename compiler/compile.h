@@ -368,7 +368,7 @@ typedef struct Tie {            // one tied parameter with owners on several ran
 } Tie;
 
 bool communicate(Program *p);
-void pair_lists(Program *p);                                // communicate_pair.c: all but collectives
+bool pair_lists(Program *p);                                // communicate_pair.c; false: the computes contradict each other
 bool what_comes(const Program *p, Action a, int *peer);     // does a message bring its x or dy, and from where
 bool what_goes(const Program *p, Action a, int *peer);      // does one take away what it makes
 void add_take(Program *p, int rank, Action a);              // of what comes, if anything does

@@ -144,7 +144,7 @@ static void run_entries(Wires *wires, int rank, int first, int last)
 {
     Program *p = wires->p;
     const List *order = &p->order[rank];
-    bool posts = meeting_of(p) == MEET_POSTED;
+    bool posts = meeting_of(p) != MEET_BLOCKING;
     for (int i = first; i <= last + posts; i++)
         receive_for(wires, rank, i);
     for (int i = first; posts && i <= last; i++)
@@ -252,15 +252,23 @@ static void bound_lists(Program *p)
     }
 }
 
+/* Where computes wait for each other in a circle, they do so however messages
+ * meet; with a queue for each direction the circle is what `prove` finds. */
+static void contradicting_lists(Program *p)
+{
+    p->meet = MEET_POSTED;
+    queue_lists(p);
+}
+
 bool communicate(Program *p)
 {
     p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
     if (p->rows)
         bound_lists(p);
-    else if (meeting_of(p) == MEET_PAIR)
-        pair_lists(p);
-    else
+    else if (meeting_of(p) != MEET_PAIR)
         queue_lists(p);
+    else if (!pair_lists(p))
+        contradicting_lists(p);
     find_ties(p);
     collectives(p);
     return true;

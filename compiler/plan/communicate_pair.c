@@ -18,11 +18,10 @@
  * the order of computes. */
 #include "compile.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 typedef struct Maker {  // of a message, to the rank that gets it
-    double end;         // of the compute; INFINITY: it never runs
+    double end;         // of the compute
     int turn;           // among computes that end together
     int from, to;
     Action action;
@@ -88,11 +87,12 @@ static void wake(Early *early, Action a)
     early->waiting[back][cell] = 0;
 }
 
-static void note(Early *early, int rank, int entry, double end)
+static void note(Early *early, int rank, int entry)
 {
     Program *p = early->p;
     int peer;
     Action a = p->order[rank].at[entry];
+    double end = early->clock[rank];
     early->ends[rank][entry] = end;
     early->turn[rank][entry] = early->turns;
     if (what_goes(p, a, &peer)) {
@@ -111,14 +111,13 @@ static void run_as_far(Early *early, int rank)
         Action a = order->at[early->next[rank]];
         if (!run_entry(early, rank, a))
             return;
-        note(early, rank, early->next[rank], early->clock[rank]);
+        note(early, rank, early->next[rank]);
         wake(early, a);
     }
 }
 
-/* Orders that contradict each other stand still; what is left is behind all
- * else, for `prove` to find the circle. */
-static void run_all(Early *early)
+/* False: orders that contradict each other stand still. */
+static bool run_all(Early *early)
 {
     int ranks = early->p->ranks;
     for (int r = ranks; r-- > 0;)
@@ -126,8 +125,9 @@ static void run_all(Early *early)
     while (early->ready_count)
         run_as_far(early, early->ready[--early->ready_count]);
     for (int r = 0; r < ranks; r++)
-        for (; early->next[r] < early->p->order[r].count; early->next[r]++)
-            note(early, r, early->next[r], INFINITY);
+        if (early->next[r] < early->p->order[r].count)
+            return false;
+    return true;
 }
 
 static Early start_early(Program *p)
@@ -196,14 +196,16 @@ static void merge(Early *early, int rank, const Maker **maker)
     }
 }
 
-void pair_lists(Program *p)
+bool pair_lists(Program *p)
 {
     choose_cost(p);
     Early early = start_early(p);
-    run_all(&early);
+    if (!run_all(&early))
+        return false;
     qsort(early.makers, (size_t)early.maker_count, sizeof *early.makers,
           by_receiver);
     const Maker *maker = early.makers;
     for (int r = 0; r < p->ranks; r++)
         merge(&early, r, &maker);
+    return true;
 }
