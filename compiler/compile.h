@@ -368,12 +368,8 @@ typedef struct Tie {            // one tied parameter with owners on several ran
 } Tie;
 
 bool communicate(Program *p);
-bool pair_lists(Program *p);                                // communicate_pair.c; false: the computes contradict each other
 bool what_comes(const Program *p, Action a, int *peer);     // does a message bring its x or dy, and from where
 bool what_goes(const Program *p, Action a, int *peer);      // does one take away what it makes
-void add_take(Program *p, int rank, Action a);              // of what comes, if anything does
-void add_receive(Program *p, int rank, Action maker, int from);     // of what the maker sends
-void add_send(Program *p, int rank, Action maker);          // if anything goes
 Meeting meeting_of(const Program *p);                       // never BY_TARGET
 
 /* ---- prove: exactly once, matched, acyclic; times by longest path ---- */

@@ -24,7 +24,7 @@
  *
  * Where a pair of ranks has one queue for both directions, communicate_pair.c
  * makes the lists; where a file has messages, they stand as they do there. */
-#include "compile.h"
+#include "communicate.h"
 
 typedef struct Line {  // from one rank to another
     Action *messages;  // the action that makes each
@@ -174,6 +174,8 @@ static void rank_list(Wires *wires, int rank)
 
 static void find_ties(Program *p)
 {
+    p->ties = NULL;
+    p->tie_count = 0;
     for (int i = 0; i < p->parameter_count; i++) {
         Tie tie = {.root = i};
         for (int k = i; k < p->parameter_count; k++) {
@@ -211,9 +213,20 @@ static void collectives(Program *p)
         push_action(p, &p->lists[r], (Action){ACT_STEP, -1, -1, -1, 0, 0});
 }
 
-/* Each queue carries one direction. */
-static void queue_lists(Program *p)
+void open_lists(Program *p)
 {
+    p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
+}
+
+void add_collectives(Program *p)
+{
+    find_ties(p);
+    collectives(p);
+}
+
+void queue_lists(Program *p)
+{
+    open_lists(p);
     size_t ranks = (size_t)p->ranks;
     size_t cells = cell_of(p, 0, p->microbatches);
     Wires wires = {.p = p,
@@ -226,12 +239,14 @@ static void queue_lists(Program *p)
     fill_queues(&wires);
     for (int r = 0; r < p->ranks; r++)
         rank_list(&wires, r);
+    add_collectives(p);
 }
 
 /* SENDs and RECVs stand as a file has them. */
 static void bound_lists(Program *p)
 {
     bool posts = meeting_of(p) != MEET_BLOCKING;
+    open_lists(p);
     for (int r = 0; r < p->ranks; r++) {
         const List *order = &p->order[r], *row = &p->rows[r];
         List *list = &p->lists[r];
@@ -250,26 +265,24 @@ static void bound_lists(Program *p)
         if (order->cooldown >= order->count)
             list->cooldown = list->count;
     }
+    add_collectives(p);
 }
 
 /* Where computes wait for each other in a circle, they do so however messages
- * meet; with a queue for each direction the circle is what `prove` finds. */
+ * meet; the circle is what `prove` finds. */
 static void contradicting_lists(Program *p)
 {
-    p->meet = MEET_POSTED;
+    p->meet = MEET_BLOCKING;
     queue_lists(p);
 }
 
 bool communicate(Program *p)
 {
-    p->lists = arena_take(p->arena, sizeof *p->lists * (size_t)p->ranks);
     if (p->rows)
         bound_lists(p);
     else if (meeting_of(p) != MEET_PAIR)
         queue_lists(p);
     else if (!pair_lists(p))
         contradicting_lists(p);
-    find_ties(p);
-    collectives(p);
     return true;
 }

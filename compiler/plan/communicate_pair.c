@@ -4,188 +4,104 @@
  * Reads: order, chunks, cost. Writes: lists. Guarantees: what runs as computes
  * alone runs with these messages, too.
  *
- * Messages are ordered by the ends of the computes that make them, as the order
- * of computes has them when every rank goes on as early as it can. A RECV stands
- * where its rank is at that time, so it is posted early and holds no SEND up
+ * Given a time for each compute, messages are ordered by the time of the compute
+ * that makes them. A RECV stands where its rank is then: before the first of its
+ * own computes with a later time. So it is posted early, and holds up no SEND
  * that is made before:
  *
  *     rank 0  [  F0  ][  F1  ]      [  F2  ]          0F0 SEND  0F1 SEND  RECV 0F2 TAKE 0B0
  *                     >      >     <
  *     rank 1          [ F0 ][ B0  ][ F1 ]             RECV 1F0  RECV 1B0 SEND  1F1
  *
- * No message waits for one that is made later than it, and none is made before
- * what it needs: so with messages that take no time, nothing is later than in
- * the order of computes. */
-#include "compile.h"
+ * The messages of all ranks are in one order by that, which no dependency
+ * contradicts, if the times do not: the lists cannot wait for each other, even
+ * where a rank has one queue for all others. And where messages take no time and
+ * the times are those of the plan, nothing is later than without messages.
+ *
+ * Which times: those of the plan with a queue for each direction, then those of
+ * the plan that this gives; or, as PyTorch does (torch 2.15, schedules.py,
+ * `_add_send_recv`), rounds in which every rank in turn does one thing if it
+ * can. The plan that is done first is taken. */
+#include "communicate.h"
+#include "nodes.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-typedef struct Maker {  // of a message, to the rank that gets it
-    double end;         // of the compute
-    int turn;           // among computes that end together
+typedef struct When {  // of a compute
+    double time;       // its end, or its round
+    int turn;          // among those of one time
+} When;
+
+typedef struct Maker {  // of a message
+    When when;
     int from, to;
     Action action;
 } Maker;
 
-typedef struct Early {  // every rank goes on as early as it can
-    Program *p;
-    double *end[2];   // [cell] of the forward, the backward; -1: not yet
-    int *waiting[2];  // [cell] rank + 1 that stands until it has ended
-    int *next;        // [rank] entry of its order
-    double *clock;    // [rank]
-    int *ready, ready_count;
-    int turns;
-    Maker *makers;
-    int maker_count;
-    int **turn;     // [rank][entry]
-    double **ends;  // [rank][entry]
-} Early;
+typedef struct Times {
+    When **of;        // [rank][entry of its order]
+    double makespan;  // of the plan that they give
+} Times;
 
-/* What an action reads of another chunk: false if it is there from the start. */
-static bool input_of(const Program *p, Action a, int *chunk, double *travel)
+static Times new_times(Program *p)
 {
-    bool back = is_back(a.kind);
-    int peer;
-    *chunk = back ? p->chunks[a.chunk].next : p->chunks[a.chunk].previous;
-    int boundary = back ? *chunk : a.chunk;
-    *travel = what_comes(p, a, &peer)
-                  ? p->cost.wire[boundary] + p->cost.delay[boundary]
-                  : 0;
-    return a.kind != ACT_W && *chunk >= 0;
+    Times times = {
+        .of = arena_take(p->arena, sizeof *times.of * (size_t)p->ranks)};
+    for (int r = 0; r < p->ranks; r++)
+        times.of[r] = arena_take(p->arena, sizeof **times.of *
+                                               (size_t)(p->order[r].count + 1));
+    return times;
 }
 
-/* Runs one entry, unless it has to wait; then it is woken later. */
-static bool run_entry(Early *early, int rank, Action a)
+static bool is_before(When a, When b)
 {
-    Program *p = early->p;
-    int chunk;
-    double travel, start = early->clock[rank];
-    bool back = is_back(a.kind);
-    if (input_of(p, a, &chunk, &travel) &&
-        (!back || p->chunks[chunk].dx >= 0)) {
-        size_t cell = cell_of(p, chunk, a.micro);
-        double made = early->end[back][cell];
-        if (made < 0) {
-            early->waiting[back][cell] = rank + 1;
-            return false;
-        }
-        start = made + travel > start ? made + travel : start;
-    }
-    early->clock[rank] = start + p->cost.compute[a.kind][a.chunk];
-    return true;
+    return a.time < b.time || (a.time == b.time && a.turn < b.turn);
 }
 
-static void wake(Early *early, Action a)
-{
-    bool back = is_back(a.kind);
-    size_t cell = cell_of(early->p, a.chunk, a.micro);
-    if (a.kind == ACT_W)
-        return;
-    early->end[back][cell] = early->clock[early->p->chunks[a.chunk].rank];
-    if (early->waiting[back][cell])
-        early->ready[early->ready_count++] = early->waiting[back][cell] - 1;
-    early->waiting[back][cell] = 0;
-}
+/* ---- times -> lists ---- */
 
-static void note(Early *early, int rank, int entry)
-{
-    Program *p = early->p;
-    int peer;
-    Action a = p->order[rank].at[entry];
-    double end = early->clock[rank];
-    early->ends[rank][entry] = end;
-    early->turn[rank][entry] = early->turns;
-    if (what_goes(p, a, &peer)) {
-        early->makers = array_grow(p->arena, early->makers, early->maker_count,
-                                   sizeof *early->makers);
-        early->makers[early->maker_count++] = (Maker){end, early->turns, rank,
-                                                      peer, a};
-    }
-    early->turns++;
-}
-
-static void run_as_far(Early *early, int rank)
-{
-    const List *order = &early->p->order[rank];
-    for (; early->next[rank] < order->count; early->next[rank]++) {
-        Action a = order->at[early->next[rank]];
-        if (!run_entry(early, rank, a))
-            return;
-        note(early, rank, early->next[rank]);
-        wake(early, a);
-    }
-}
-
-/* False: orders that contradict each other stand still. */
-static bool run_all(Early *early)
-{
-    int ranks = early->p->ranks;
-    for (int r = ranks; r-- > 0;)
-        early->ready[early->ready_count++] = r;
-    while (early->ready_count)
-        run_as_far(early, early->ready[--early->ready_count]);
-    for (int r = 0; r < ranks; r++)
-        if (early->next[r] < early->p->order[r].count)
-            return false;
-    return true;
-}
-
-static Early start_early(Program *p)
-{
-    size_t ranks = (size_t)p->ranks, cells = cell_of(p, 0, p->microbatches);
-    Early early = {.p = p};
-    for (int back = 0; back < 2; back++) {
-        early.end[back] = arena_take(p->arena, sizeof(double) * cells);
-        early.waiting[back] = arena_take(p->arena, sizeof(int) * cells);
-        for (size_t i = 0; i < cells; i++)
-            early.end[back][i] = -1;
-    }
-    early.next = arena_take(p->arena, sizeof *early.next * ranks);
-    early.clock = arena_take(p->arena, sizeof *early.clock * ranks);
-    early.ready = arena_take(p->arena, sizeof *early.ready * ranks);
-    early.turn = arena_take(p->arena, sizeof *early.turn * ranks);
-    early.ends = arena_take(p->arena, sizeof *early.ends * ranks);
-    for (int r = 0; r < p->ranks; r++) {
-        size_t count = (size_t)p->order[r].count + 1;
-        early.turn[r] = arena_take(p->arena, sizeof(int) * count);
-        early.ends[r] = arena_take(p->arena, sizeof(double) * count);
-    }
-    return early;
-}
-
-/* By receiver, then in the order of the queues. */
+/* By receiver, then by time. */
 static int by_receiver(const void *a, const void *b)
 {
     const Maker *x = a, *y = b;
     if (x->to != y->to)
         return x->to < y->to ? -1 : 1;
-    if (x->end != y->end)
-        return x->end < y->end ? -1 : 1;
-    return (x->turn > y->turn) - (x->turn < y->turn);
+    return is_before(x->when, y->when) ? -1 : is_before(y->when, x->when);
 }
 
-/* Is a message made before the end of a rank's own entry. */
-static bool is_before(const Early *early, const Maker *maker, int rank,
-                      int entry)
+static Maker *makers_of(Program *p, const Times *times, int *count)
 {
-    double end = early->ends[rank][entry];
-    return maker->end < end ||
-           (maker->end == end && maker->turn < early->turn[rank][entry]);
+    Maker *makers = NULL;
+    int to;
+    *count = 0;
+    for (int r = 0; r < p->ranks; r++) {
+        for (int i = 0; i < p->order[r].count; i++) {
+            Action a = p->order[r].at[i];
+            if (!what_goes(p, a, &to))
+                continue;
+            makers = array_grow(p->arena, makers, *count, sizeof *makers);
+            makers[(*count)++] = (Maker){times->of[r][i], r, to, a};
+        }
+    }
+    if (makers)
+        qsort(makers, (size_t)*count, sizeof *makers, by_receiver);
+    return makers;
 }
 
-static void merge(Early *early, int rank, const Maker **maker)
+/* One rank's order, with the messages that it gets among its computes. */
+static void merge(Program *p, int rank, const When *when, const Maker **maker,
+                  const Maker *last)
 {
-    Program *p = early->p;
     const List *order = &p->order[rank];
     List *list = &p->lists[rank];
-    const Maker *last = early->makers + early->maker_count;
     for (int i = 0; i <= order->count; i++) {
         if (i == order->steady)
             list->steady = list->count;
         if (i == order->cooldown)
             list->cooldown = list->count;
         for (; *maker < last && (*maker)->to == rank &&
-               (i == order->count || is_before(early, *maker, rank, i));
+               (i == order->count || is_before((*maker)->when, when[i]));
              (*maker)++)
             add_receive(p, rank, (*maker)->action, (*maker)->from);
         if (i == order->count)
@@ -196,16 +112,130 @@ static void merge(Early *early, int rank, const Maker **maker)
     }
 }
 
+static void merge_all(Program *p, const Times *times)
+{
+    int count;
+    const Maker *maker = makers_of(p, times, &count), *last = maker + count;
+    open_lists(p);
+    for (int r = 0; r < p->ranks; r++)
+        merge(p, r, times->of[r], &maker, last);
+    add_collectives(p);
+}
+
+/* ---- lists -> times ---- */
+
+/* A plan that may be thrown away, in an arena of its own. */
+static Program open_trial(const Program *p, Meeting meet)
+{
+    Program trial = *p;
+    trial.arena = arena_open();
+    trial.meet = meet;
+    return trial;
+}
+
+static bool proves(Program *trial)
+{
+    char *said = NULL;
+    size_t length = 0;
+    trial->diagnostics = open_memstream(&said, &length);
+    bool good = trial->diagnostics && prove(trial);
+    if (trial->diagnostics)
+        fclose(trial->diagnostics);
+    free(said);
+    return good;
+}
+
+/* `linear` puts what ends at one time in an order that respects dependencies. */
+static void read_times(Program *plan, Times *times)
+{
+    int *next = arena_take(plan->arena, sizeof *next * (size_t)plan->ranks);
+    for (int i = 0; i < plan->linear_count; i++) {
+        int node = plan->linear[i], rank = place_of(plan, node).rank;
+        if (is_compute(action_of(plan, node).kind))
+            times->of[rank][next[rank]++] = (When){plan->nodes[node].end, i};
+    }
+}
+
+static bool can_run(const Program *plan, const bool *done, Action a)
+{
+    int maker = maker_of(plan, find_node(plan, a.kind, a.chunk, a.micro));
+    return maker < 0 || done[maker];
+}
+
+/* The turn of a rank: its next compute, or the next two if they are a pair. */
+static void take_turn(const Program *plan, int rank, bool *done, int *next,
+                      When when, Times *times)
+{
+    const List *order = &plan->order[rank];
+    int first = *next,
+        last = first + (first < order->count && order->at[first].pair);
+    if (last >= order->count || !can_run(plan, done, order->at[first]) ||
+        !can_run(plan, done, order->at[last]))
+        return;
+    for (; *next <= last; ++*next) {
+        Action a = order->at[*next];
+        done[find_node(plan, a.kind, a.chunk, a.micro)] = true;
+        times->of[rank][*next] = when;
+        when.turn++;
+    }
+}
+
+static void count_rounds(Program *plan, Times *times)
+{
+    size_t ranks = (size_t)plan->ranks;
+    int *next = arena_take(plan->arena, sizeof *next * ranks), left = 1;
+    bool *done = arena_take(plan->arena, (size_t)plan->first_node[ranks] + 1);
+    for (int round = 0; left > 0; round++) {
+        left = 0;
+        for (int r = 0; r < plan->ranks; r++) {
+            take_turn(plan, r, done, &next[r], (When){round, 2 * r}, times);
+            left += next[r] < plan->order[r].count;
+        }
+    }
+}
+
+/* ---- the best of them ---- */
+
+/* Plans the lists that the times give; `next` is given the times of that plan. */
+static void try_times(Program *p, Times *times, Times *next)
+{
+    Program trial = open_trial(p, MEET_PAIR);
+    merge_all(&trial, times);
+    times->makespan = proves(&trial) ? trial.makespan : INFINITY;
+    if (next && times->makespan < INFINITY)
+        read_times(&trial, next);
+    arena_close(trial.arena);
+}
+
+static bool messages_take_time(const Program *p)
+{
+    for (int c = 0; c < p->chunk_count; c++)
+        if (p->cost.wire[c] + p->cost.delay[c] > 0)
+            return true;
+    return false;
+}
+
 bool pair_lists(Program *p)
 {
+    enum { PLANS = 3, ROUNDS = PLANS, ALL };
+    Times times[ALL];
+    int best = 0;
     choose_cost(p);
-    Early early = start_early(p);
-    if (!run_all(&early))
-        return false;
-    qsort(early.makers, (size_t)early.maker_count, sizeof *early.makers,
-          by_receiver);
-    const Maker *maker = early.makers;
-    for (int r = 0; r < p->ranks; r++)
-        merge(&early, r, &maker);
-    return true;
+    for (int i = 0; i < ALL; i++)
+        times[i] = new_times(p);
+    Program plan = open_trial(p, MEET_BLOCKING);
+    queue_lists(&plan);
+    bool runs = proves(&plan);
+    if (runs) {
+        read_times(&plan, &times[0]);
+        count_rounds(&plan, &times[ROUNDS]);
+    }
+    arena_close(plan.arena);
+    for (int i = 0; runs && messages_take_time(p) && i < ALL; i++) {
+        try_times(p, &times[i], i + 1 < PLANS ? &times[i + 1] : NULL);
+        best = times[i].makespan < times[best].makespan ? i : best;
+    }
+    if (runs)
+        merge_all(p, &times[best]);
+    return runs;
 }
