@@ -60,6 +60,10 @@ done
 four="-D stages=4 -D schedule=1f1b -D microbatches=5"
 # shellcheck disable=SC2086
 train direct --target cuda -D dtype=f32 $four --graph off && check direct f32-5 0
+# The messages of a file, posted where it has them.
+tar xzf "$root/tests/exchange/pytorch-2.15-csv.tgz" pt/Interleaved1F1B_4_1_5_comms.csv
+train imported --target cuda -D dtype=f32 -D stages=4 -D microbatches=5 --graph off \
+    -D 'schedule=from "pt/Interleaved1F1B_4_1_5_comms.csv"' && check imported f32-5 0
 for seed in 1 2; do
     # shellcheck disable=SC2086
     CUDASIM_SHAKE=$((400 * seed)) train shaken$seed --target cuda -D dtype=f32 $four && check shaken$seed f32-5 0
