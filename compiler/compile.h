@@ -1,6 +1,6 @@
 /* compile.h: the words that the passes share, in the order in which they run.
  *
- *     parse check graph partition schedule communicate prove memory lower emit
+ *     parse check import graph partition schedule communicate prove memory lower emit
  *
  * One Program holds everything. Its fields are grouped by the pass that fills
  * them; a pass reads earlier groups and writes its own. All memory comes from
@@ -138,15 +138,25 @@ typedef struct Number {         // a setting, and where it was written (span -1:
  *     vee   0 1 2 2 1 0      forth and back; two chunks per rank
  *     wave  0 1 2 2 1 0 ...  the same any number of times
  *     twin  0 1 2, 2 1 0     two copies of the model, in opposite directions; the
- *                            first half of the micro-batches passes the first copy */
+ *                            first half of the micro-batches passes the first copy
+ *     own   [0 0 1 2 0]      a list: any rank, any number of chunks on each
+ *
+ * A list that is a loop, vee or wave, perhaps with other names for its ranks
+ * ([1 0 0 1]), is that placement, with `listed` beside it. */
 #define PLACEMENTS(X) X(LOOP, "loop") X(VEE, "vee") X(WAVE, "wave") X(TWIN, "twin")
 typedef enum {
 #define AS_ENUM(name, text) PLACE_##name,
     PLACEMENTS(AS_ENUM)
 #undef AS_ENUM
-    PLACEMENT_COUNT
+    PLACEMENT_COUNT,            // those with a name
+    PLACE_OWN = PLACEMENT_COUNT
 } Placement;
 extern const char *const placement_names[PLACEMENT_COUNT];
+const char *placement_text(Program *p);                     // "vee"; "[0 0 1 2 0]" of a list
+typedef struct Settings Settings;
+bool is_renamed(const Settings *set);                       // are the ranks of a loop, vee or wave in another order
+void check_list(Program *p);                                // its ranks, and what follows: stages, virtual
+void check_placement(Program *p);                           // of the schedule
 
 typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT, SPLIT_BALANCED } SplitKind;
 typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } DataKind;
@@ -159,12 +169,13 @@ typedef struct Given {          // numbers of the cluster: one for all, or one f
     Span at;
 } Given;
 
-typedef struct Settings {
+struct Settings {
     Number stages, virtuals, microbatches, rows;            // P, v, M, rows of one micro-batch
     const Schedule *schedule;
     Span schedule_at;
     Placement placement;
     Span placement_at;
+    int *listed, listed_count;                              // rank of each chunk, by a list or a file; else NULL
     Number option[4];                                       // the schedule's own, in its order
     const char *schedule_path;                              // schedule from "x.csv"; else NULL
     SplitKind split;
@@ -190,7 +201,7 @@ typedef struct Settings {
     Number node, node_link, node_latency;                   // ranks of one machine, and the same inside it
     bool adapter_shared;                                    // what leaves a machine goes one at a time
     Given given[4];                                         // times of [F B I W]; without F none is there
-} Settings;
+};
 
 typedef enum {
     TENSOR_FLOATS,              // of the job's dtype
@@ -288,6 +299,12 @@ long positions(const Program *p, const Op *op);             // n = rows * seq of
 size_t attention_tmp(const Program *p, const Op *op);       // floats; the formula of pp.h
 bool mentions(const char *words, const char *word);         // is `word` one of the space-separated words
 
+/* ---- import: the file of an order -> what of stages, virtual, placement and micro-batches it decides ---- */
+
+typedef struct Import Import;                           // order/exchange.h
+
+bool import(Program *p);
+
 /* ---- graph: forward ops -> their gradient, split in I and W ---- */
 
 typedef struct Gradient {       // one backward call
@@ -320,13 +337,16 @@ typedef struct Chunk {
 bool partition(Program *p);
 bool goes_through(const Program *p, int chunk, int micro);        // does the micro-batch go through the chunk
 int chunk_of_layer(const Program *p, int layer);
-int placed_rank(Placement placement, int ranks, int chunk);
+int placed_rank(Placement placement, int ranks, int chunk);         // of a placement with a name
+int *placed_ranks(Program *p);                              // [chunk_count] of the one in use
+const char *chunks_text(const Program *p);                        // of a rank, in one copy: "2", "1 to 3"
 int gradients_end(const Program *p, int layer);             // behind the layer's gradients
 size_t parameter_values(const Parameter *q);                // 0 while a size is not known
 /* balance.c: the cut of a chain of layers that leaves the slowest rank as fast
  * as can be. See there for ties. Returns the work: how many sizes and moves it has tried. */
-long balanced_sizes(const double *cost, int layers, int chunks, int ranks, Placement placement, int *sizes);
-double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks);       // no cut is below it
+long balanced_sizes(const double *cost, int layers, int chunks, int ranks, const int *rank, int *sizes);
+/* No cut is below it. */
+double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks, const int *rank);
 void layer_costs(const Program *p, double *cost);           // work.c: operations of F, I and W of each layer
 double gradient_work(const Program *p, const Gradient *g);  // operations of one backward call
 
@@ -357,7 +377,7 @@ extern const Schedule *const schedules[];                   // written by the Ma
 extern const int schedule_count;
 bool schedule(Program *p);
 /* Does the schedule run with so many ranks, and chunks on each; its placement
- * is one of them, too. */
+ * is one of them, too. With one of their own ranks may differ in their chunks. */
 bool schedule_takes(const Schedule *s, Placement placement, int stages, int virtuals);
 
 /* ---- communicate: order -> plus SEND, RECV, REDUCE, STEP, in an order that both ends share ---- */
@@ -547,6 +567,8 @@ struct Program {
     int layer_count;            // of one
     int input, targets;         // tensors
     long vocabulary;            // 0: the input is numbers
+
+    Import *import;             // import: the file of `schedule from`, as it was read first; else NULL
 
     Gradient *gradients;        // graph: in the order of a backward pass
     int gradient_count;

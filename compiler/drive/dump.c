@@ -85,7 +85,18 @@ static void dump_check(Program *p, FILE *out)
     }
 }
 
-/* ---- graph, partition ---- */
+/* ---- import, graph, partition ---- */
+
+static void dump_import(Program *p, FILE *out)
+{
+    const Settings *s = &p->set;
+    fprintf(out, "stages %g chunks %g microbatches %d placement %s%s\n",
+            s->stages.value,
+            s->listed ? s->listed_count : s->stages.value * s->virtuals.value,
+            p->microbatches,
+            s->placement == PLACE_OWN ? "own" : placement_names[s->placement],
+            s->listed ? text_format(p->arena, " %s", placement_text(p)) : "");
+}
 
 static const char *tensor_name(const Program *p, int tensor)
 {
@@ -206,11 +217,17 @@ bool dump(Program *p, const char *pass, FILE *out)
         const char *pass;
         void (*print)(Program *p, FILE *out);
     } dumps[] = {
-        {"parse", dump_parse},       {"check", dump_check},
-        {"graph", dump_graph},       {"partition", dump_partition},
-        {"schedule", dump_schedule}, {"communicate", dump_communicate},
-        {"prove", dump_prove},       {"memory", dump_memory},
-        {"lower", dump_lower},       {"emit", dump_emit},
+        {"parse", dump_parse},
+        {"check", dump_check},
+        {"import", dump_import},
+        {"graph", dump_graph},
+        {"partition", dump_partition},
+        {"schedule", dump_schedule},
+        {"communicate", dump_communicate},
+        {"prove", dump_prove},
+        {"memory", dump_memory},
+        {"lower", dump_lower},
+        {"emit", dump_emit},
     };
     for (size_t i = 0; i < sizeof dumps / sizeof *dumps; i++) {
         if (strcmp(dumps[i].pass, pass) != 0)

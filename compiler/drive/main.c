@@ -148,6 +148,11 @@ static bool read_second(const Program *p, const Options *o, Program *q)
     return true;
 }
 
+static bool read_settings(Program *p)
+{
+    return parse(p) && check(p) && import(p);
+}
+
 /* Commands that plan more than the file itself. */
 static int study(Program *p, const Options *o)
 {
@@ -155,9 +160,9 @@ static int study(Program *p, const Options *o)
     Program q;
     int status = 1;
     lists.plot = o->output;
-    if (o->command == COMMAND_COMPARE && parse(p) && check(p))
+    if (o->command == COMMAND_COMPARE && read_settings(p))
         status = compare(p, &lists, stdout);
-    else if (o->command == COMMAND_DIFF && !o->second && parse(p) && check(p))
+    else if (o->command == COMMAND_DIFF && !o->second && read_settings(p))
         status = diff_schedules(p, lists.schedules, stdout, o->all);
     else if (o->second && read_second(p, o, &q) && plan(p) && plan(&q))
         status = diff(p, &q, stdout, o->all);

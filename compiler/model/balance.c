@@ -19,15 +19,15 @@
  * layers, and the least T is found by halving. Within T, rules 3 and 4 are the
  * shortest path through (chunk, first layer): a table from the last chunk back.
  *
- * Several chunks per rank, placed as a loop or a wave: the loads of a rank add
+ * Several chunks per rank, wherever they are placed: the loads of a rank add
  * up over places far apart, and no polynomial method is known to us. The
  * chain's cut above, with slowest chunk C, is where we start: C is at most
- * total / chunks + the heaviest layer, so no rank is above total / ranks + v x
- * the heaviest layer, and no cut at all is below total / ranks. If the start
- * is that close to the lower bound of the slowest rank it is the best by all four
- * rules, since it is the best by 2 to 4 of all cuts. Otherwise boundaries are moved
- * while that evens the loads out, and a search by depth improves the result or
- * proves it; it is exact whenever each of its parts ends
+ * total / chunks + the heaviest layer, so where each rank has v chunks none is
+ * above total / ranks + v x the heaviest layer, and no cut at all is below total /
+ * ranks. If the start is that close to the lower bound of the slowest rank it is
+ * the best by all four rules, since it is the best by 2 to 4 of all cuts. Otherwise
+ * boundaries are moved while that evens the loads out, and a search by depth
+ * improves the result or proves it; it is exact whenever each of its parts ends
  * within STEPS. */
 #include "compile.h"
 
@@ -49,7 +49,8 @@ static const Squares NONE = ~(Squares)0;
 typedef struct Chain {
     const int64_t *before;  // [layers + 1] cost of all layers before this one
     int layers, chunks, ranks;
-    Placement placement;
+    const int *rank;                  // [chunks]
+    int *later;                       // [chunks] others of its rank behind it
     int64_t *load;                    // [ranks] of the cut in hand
     int *sizes;                       // [chunks] the same
     int64_t rank_limit, chunk_limit;  // of a search
@@ -204,9 +205,25 @@ static void cut_chain(Chain *n)
 
 /* ---- several chunks per rank ---- */
 
-static int rank_of(const Chain *n, int chunk)
+static void count_later(Chain *n, Arena *arena)
 {
-    return placed_rank(n->placement, n->ranks, chunk);
+    int *seen = arena_take(arena, sizeof *seen * (size_t)n->ranks);
+    n->later = arena_take(arena, sizeof *n->later * (size_t)n->chunks);
+    for (int c = n->chunks; c-- > 0;)
+        n->later[c] = seen[n->rank[c]]++;
+}
+
+/* Of the rank with the fewest. */
+static int fewest_chunks(const Chain *n)
+{
+    int fewest = n->chunks;
+    for (int r = 0; r < n->ranks; r++) {
+        int c = 0;
+        while (n->rank[c] != r)
+            c++;  // its first chunk
+        fewest = n->later[c] + 1 < fewest ? n->later[c] + 1 : fewest;
+    }
+    return fewest;
 }
 
 /* Fills the loads with those of the first `chunks` chunks; returns where the
@@ -216,7 +233,7 @@ static int fill_loads(Chain *n, int chunks)
     int layer = 0;
     memset(n->load, 0, sizeof *n->load * (size_t)n->ranks);
     for (int c = 0; c < chunks; c++) {
-        n->load[rank_of(n, c)] += chunk_cost(n, layer, n->sizes[c]);
+        n->load[n->rank[c]] += chunk_cost(n, layer, n->sizes[c]);
         layer += n->sizes[c];
     }
     return layer;
@@ -264,8 +281,7 @@ static int64_t rank_bound(const Chain *n)
     }
     int64_t share = share_of(n->before[n->layers], n->ranks);
     return most_of(unit ? share_of(share, unit) * unit : 0,
-                   heaviest_layer(n, 0) +
-                       (n->chunks / n->ranks - 1) * lightest);
+                   heaviest_layer(n, 0) + (fewest_chunks(n) - 1) * lightest);
 }
 
 /* Is what chunks c and on may still do, after sizes up to `layer`, enough. */
@@ -291,10 +307,10 @@ static bool place_from(Chain *n, int c, int layer, int64_t spare, Squares sum)
 {
     if (c == n->chunks)
         return layer == n->layers;
-    int64_t *load = &n->load[rank_of(n, c)], room = n->rank_limit - *load;
+    int64_t *load = &n->load[n->rank[c]], room = n->rank_limit - *load;
     room = room < n->chunk_limit ? room : n->chunk_limit;
     int most = most_layers(n, layer, n->chunks - c - 1, room), first = most;
-    bool last = c + n->ranks >= n->chunks;
+    bool last = !n->later[c];
     if (n->outwards)
         evenest(n, c, layer, &first);
     for (int k = 0; k <= 2 * n->layers; k++) {
@@ -338,8 +354,8 @@ static void move_boundary(Chain *n, int b, int step)
 {
     int layer = step > 0 ? n->begin[b] : n->begin[b] - 1;
     int64_t cost = step * chunk_cost(n, layer, 1);
-    n->load[rank_of(n, b - 1)] += cost;
-    n->load[rank_of(n, b)] -= cost;
+    n->load[n->rank[b - 1]] += cost;
+    n->load[n->rank[b]] -= cost;
     n->begin[b] += step;
 }
 
@@ -352,11 +368,11 @@ static void move_boundary(Chain *n, int b, int step)
 static bool eject(Chain *n, int rank, int64_t limit, int depth)
 {
     for (int c = 0; c < n->chunks; c++) {
-        for (int side = 0; side < 2 && rank_of(n, c) == rank; side++) {
+        for (int side = 0; side < 2 && n->rank[c] == rank; side++) {
             int b = c + side, step = side ? -1 : 1;
             if (b == 0 || b == n->chunks || n->begin[c + 1] - n->begin[c] == 1)
                 continue;
-            int other = rank_of(n, side ? c + 1 : c - 1);
+            int other = n->rank[side ? c + 1 : c - 1];
             if (other == rank || n->moves-- <= 0)
                 continue;
             n->tried++;
@@ -442,14 +458,13 @@ static void refine(Chain *n, int64_t bound, int *kept)
 }
 
 long balanced_sizes(const double *cost, int layers, int chunks, int ranks,
-                    Placement placement, int *sizes)
+                    const int *rank, int *sizes)
 {
     Arena *arena = arena_open();
     int exponent;
-    Chain n = {.layers = layers,
-               .chunks = chunks,
-               .ranks = ranks,
-               .placement = placement};
+    Chain n = {
+        .layers = layers, .chunks = chunks, .ranks = ranks, .rank = rank};
+    count_later(&n, arena);
     n.before = add_up(arena, cost, layers, &exponent);
     n.load = arena_take(arena, sizeof *n.load * (size_t)ranks);
     n.sizes = sizes;
@@ -473,11 +488,14 @@ long balanced_sizes(const double *cost, int layers, int chunks, int ranks,
     return n.tried;
 }
 
-double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks)
+double slowest_rank_bound(const double *cost, int layers, int chunks, int ranks,
+                          const int *rank)
 {
     Arena *arena = arena_open();
     int exponent;
-    Chain n = {.layers = layers, .chunks = chunks, .ranks = ranks};
+    Chain n = {
+        .layers = layers, .chunks = chunks, .ranks = ranks, .rank = rank};
+    count_later(&n, arena);
     n.before = add_up(arena, cost, layers, &exponent);
     int64_t bound = chunks == ranks
                         ? best_limit(&n, 0, chunks, n.before[layers])

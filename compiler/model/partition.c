@@ -12,17 +12,20 @@ static bool enough_layers(Program *p)
 {
     if (p->layer_count >= p->copy_chunks)
         return true;
-    Span at = p->set.stages.at;
-    if (at.source < 0 ||
-        (p->set.virtuals.value > 1 && p->set.virtuals.at.source >= 0))
-        at = p->set.virtuals.at;
+    const Settings *set = &p->set;
+    Span at = set->stages.at;
+    if (set->listed)
+        at = set->placement_at.source < 0 ? set->schedule_at
+                                          : set->placement_at;
+    else if (at.source < 0 ||
+             (set->virtuals.value > 1 && set->virtuals.at.source >= 0))
+        at = set->virtuals.at;
     error_at(p, at, "%d layers cannot fill %d chunks", p->layer_count,
              p->copy_chunks);
-    if (at.begin != p->set.stages.at.begin)
-        note_at(p, p->set.stages.at, "%g stages, from here",
-                p->set.stages.value);
-    help(p, "use at most %d chunks (stages times virtual), or more layers",
-         p->layer_count);
+    if (at.begin != set->stages.at.begin && !set->listed)
+        note_at(p, set->stages.at, "%g stages, from here", set->stages.value);
+    help(p, "use at most %d chunks%s, or more layers", p->layer_count,
+         set->listed ? "" : " (stages times virtual)");
     return false;
 }
 
@@ -34,8 +37,14 @@ static bool split_fits(Program *p)
     if (p->set.size_count != p->copy_chunks) {
         error_at(p, p->set.split_at, "%d sizes for %d chunks",
                  p->set.size_count, p->copy_chunks);
-        note_at(p, p->set.stages.at, "%g stages, from here",
-                p->set.stages.value);
+        if (p->set.listed)
+            note_at(p,
+                    p->set.placement_at.source < 0 ? p->set.schedule_at
+                                                   : p->set.placement_at,
+                    "the chunks are placed here");
+        else
+            note_at(p, p->set.stages.at, "%g stages, from here",
+                    p->set.stages.value);
         help(p, "write one size per chunk, in the order of the model, or "
                 "`split even`");
         return false;
@@ -61,7 +70,7 @@ static const int *chunk_sizes(Program *p)
                                   sizeof *cost * (size_t)p->layer_count);
         layer_costs(p, cost);
         balanced_sizes(cost, p->layer_count, p->copy_chunks, p->ranks,
-                       p->set.placement, sizes);
+                       placed_ranks(p), sizes);
         return sizes;
     }
     for (int c = 0; c < p->copy_chunks; c++)
@@ -96,7 +105,7 @@ int gradients_end(const Program *p, int layer)
                                   : (layer / p->layer_count + 1) * per_copy;
 }
 
-static void fill_chunk(Program *p, int c, int first_layer, int size)
+static void fill_chunk(Program *p, int c, int rank, int first_layer, int size)
 {
     Chunk *chunk = &p->chunks[c];
     int last = first_layer + size - 1, within = c % p->copy_chunks;
@@ -104,7 +113,7 @@ static void fill_chunk(Program *p, int c, int first_layer, int size)
     bool begins = within == 0, ends = within == p->copy_chunks - 1;
     *chunk = (Chunk){.first_layer = first_layer,
                      .layer_count = size,
-                     .rank = placed_rank(p->set.placement, p->ranks, c),
+                     .rank = rank,
                      .copy = c / p->copy_chunks,
                      .previous = begins ? -1 : c - 1,
                      .next = ends ? -1 : c + 1,
@@ -153,24 +162,50 @@ int placed_rank(Placement placement, int ranks, int chunk)
     return back ? ranks - 1 - place : place;
 }
 
+int *placed_ranks(Program *p)
+{
+    const Settings *set = &p->set;
+    int *rank = arena_take(p->arena, sizeof *rank * (size_t)p->chunk_count);
+    for (int c = 0; c < p->chunk_count; c++)
+        rank[c] = set->listed ? set->listed[c]
+                              : placed_rank(set->placement, p->ranks, c);
+    return rank;
+}
+
+const char *chunks_text(const Program *p)
+{
+    int *chunks = arena_take(p->arena, sizeof *chunks * (size_t)p->ranks);
+    int least = p->copy_chunks, most = 0;
+    for (int c = 0; c < p->chunk_count; c++)
+        chunks[p->chunks[c].rank]++;
+    for (int r = 0; r < p->ranks; r++) {
+        int own = chunks[r] / p->copies;
+        least = own < least ? own : least;
+        most = own > most ? own : most;
+    }
+    return least == most ? text_format(p->arena, "%d", most)
+                         : text_format(p->arena, "%d to %d", least, most);
+}
+
 bool partition(Program *p)
 {
     p->ranks = (int)p->set.stages.value;
     p->copies = p->set.placement == PLACE_TWIN ? 2 : 1;
-    p->copy_chunks = p->ranks * (int)p->set.virtuals.value;
+    p->copy_chunks = p->set.listed ? p->set.listed_count
+                                   : p->ranks * (int)p->set.virtuals.value;
     p->chunk_count = p->copies * p->copy_chunks;
     if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
         (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
     if (!given_fit(p))
         return false;
-    const int *sizes = chunk_sizes(p);
+    const int *sizes = chunk_sizes(p), *rank = placed_ranks(p);
     if (p->copies > 1)
         copy_model(p);
     p->chunks = arena_take(p->arena,
                            sizeof *p->chunks * (size_t)p->chunk_count);
     for (int c = 0, layer = 0; c < p->chunk_count; c++) {
-        fill_chunk(p, c, layer, sizes[c % p->copy_chunks]);
+        fill_chunk(p, c, rank[c], layer, sizes[c % p->copy_chunks]);
         share_micros(p, &p->chunks[c]);
         layer += p->chunks[c].layer_count;
     }

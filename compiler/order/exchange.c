@@ -14,9 +14,10 @@
  * Until late in 2024 B was the gradient of the input and BW the full backward.
  * A file that has W but no I is read that way, which is said.
  *
- * The file is read twice by csv.c: first to count what is in it and to find
- * cells that are none, then to take the order. So a file of another size is
- * refused, by exchange_size.c, before anything is as large as it claims to be.
+ * The file is read twice by csv.c: first, in the pass `import`, to count what is
+ * in it and to find cells that are none, then to take the order. So a file of
+ * another size is refused, by exchange_size.c, before anything is as large as it
+ * claims to be.
  * What is wrong is said at its cell. */
 #include "exchange.h"
 #include "escape.h"
@@ -143,24 +144,6 @@ static bool take_action(void *context, Cell cell, Found f)
     return true;
 }
 
-/* A placement that has all stages where the file has them, or NULL. */
-static const char *fitting_placement(const Import *x)
-{
-    const Program *p = x->p;
-    for (int k = 0; k < PLACEMENT_COUNT; k++) {
-        int s = 0;
-        while (s < p->chunk_count &&
-               (!x->owner[s] ||
-                x->owner[s] - 1 == placed_rank((Placement)k, p->ranks, s)))
-            s++;
-        if (s == p->chunk_count && p->copies == 1 && k != PLACE_TWIN &&
-            schedule_takes(p->set.schedule, (Placement)k, p->ranks,
-                           (int)p->set.virtuals.value))
-            return placement_names[k];
-    }
-    return NULL;
-}
-
 static bool is_placed(Import *x)
 {
     Program *p = x->p;
@@ -171,14 +154,10 @@ static bool is_placed(Import *x)
         error_at(p, cell_at(p, x->owner_cell[s]),
                  "stage %d is on rank %d, but the placement `%s` has chunk %d "
                  "on rank %d",
-                 s, x->owner[s] - 1, placement_names[p->set.placement], s,
-                 rank);
-        const char *fits = fitting_placement(x);
-        if (fits)
-            help(p, "use `placement %s`", fits);
-        else
-            help(p, "the file's stages are placed as none of loop, vee, wave "
-                    "and twin");
+                 s, x->owner[s] - 1, placement_text(p), s, rank);
+        if (p->set.placement_at.source >= 0)
+            note_at(p, p->set.placement_at, "the placement is written here");
+        help(p, "leave `placement` out: it follows from the file");
         return false;
     }
     return true;
@@ -300,10 +279,17 @@ static bool open_source(Program *p)
     return true;
 }
 
+Import *open_import(Program *p)
+{
+    Import *x = arena_take(p->arena, sizeof *x);
+    x->p = p;
+    return open_source(p) && csv_read(p, count, x, &x->row_count, &x->overlaps)
+               ? x
+               : NULL;
+}
+
 bool import_order(Program *p)
 {
-    Import x = {.p = p};
-    return open_source(p) &&
-           csv_read(p, count, &x, &x.row_count, &x.overlaps) &&
-           fits_pipeline(&x) && one_dialect(&x) && take_order(&x);
+    Import *x = p->import;
+    return fits_pipeline(x) && one_dialect(x) && take_order(x);
 }

@@ -3,6 +3,7 @@
  *     csv.c               text -> cells, and plans -> text
  *     exchange.c          cells -> order
  *     exchange_size.c     is it a file for this pipeline
+ *     import.c            what of the pipeline follows from it
  *     exchange_messages.c its messages, waits, reductions and shards */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
@@ -29,7 +30,7 @@ typedef struct Stage {
     int reduce, wait;           // REDUCE_GRAD, WAIT_REDUCE_GRAD
 } Stage;
 
-typedef struct Import {
+struct Import {
     Program *p;
     int row_count, stages, micros;      // of the file
     int seen[CSV_KINDS];        // first cell of the kind
@@ -41,8 +42,10 @@ typedef struct Import {
     Stage *stage;               // [stage]
     bool *there;                // [row][most] or [most]: is the number in the file
     int most;
+    Slot counted;
     List *rows;                 // [rank] the row with its messages; NULL: the file has none
-} Import;
+    int last_down, first_up;    // F's micro-batches: highest of stage 0, lowest of stage P
+};
 
 Slot slot_of(int kind);
 Span cell_span(Cell cell);
@@ -50,7 +53,17 @@ Span cell_span(Cell cell);
 bool wrong_cell(Import *x, Cell cell, const char *why);     // after its text
 bool second_time(Import *x, Cell cell, int before);         // where the first one begins
 
-bool fits_pipeline(Import *x);  // exchange_size.c
+/* The file of `schedule from`, read for the first time: its counts are there, and
+ * each cell is an action. NULL: an error is reported. */
+Import *open_import(Program *p);
+
+/* exchange_size.c */
+bool fits_pipeline(Import *x);
+bool fits_rows(Import *x);
+bool read_again(Import *x, CsvUse use);
+int stages_meant(Import *x);                                // what is there without a gap
+const int *micros_of_rows(Import *x, Slot counted);
+int micros_meant(const Import *x, const int *counts);       // of these
 
 /* exchange_messages.c */
 bool has_messages(const Import *x);

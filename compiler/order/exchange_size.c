@@ -23,7 +23,7 @@ static bool wrong_count(Import *x, const char *has, const char *ours, int count,
     return false;
 }
 
-static bool again(Import *x, CsvUse use)
+bool read_again(Import *x, CsvUse use)
 {
     int rows, overlaps;
     return csv_read(x->p, use, x, &rows, &overlaps);
@@ -47,38 +47,41 @@ static bool note_stage(void *context, Cell cell, Found found)
 }
 
 /* Stages that the whole file has from 0 on. */
-static int stages_meant(Import *x)
+int stages_meant(Import *x)
 {
     x->most = x->stages < MOST_STAGES ? x->stages : MOST_STAGES;
     x->there = arena_take(x->p->arena, (size_t)x->most);
-    again(x, note_stage);
+    read_again(x, note_stage);
     return without_gap(x->there, x->most);
 }
 
 static bool note_micro(void *context, Cell cell, Found found)
 {
     Import *x = context;
-    if (found.kind == ACT_F && found.micro < x->most)
+    if (csv_has_micro(found.kind) && slot_of(found.kind) == x->counted &&
+        found.micro < x->most)
         x->there[cell.rank * x->most + found.micro] = true;
     return true;
 }
 
-/* Micro-batches of which each row has the forwards, from 0 on. */
-static const int *micros_of_rows(Import *x)
+/* Micro-batches of which each row has the forwards, or the backwards, from 0
+ * on. */
+const int *micros_of_rows(Import *x, Slot counted)
 {
     Arena *arena = x->p->arena;
     size_t most = x->micros < MOST_MICROS ? (size_t)x->micros : MOST_MICROS;
     int *counts = arena_take(arena, sizeof *counts * (size_t)x->row_count);
     x->most = (int)most;
+    x->counted = counted;
     x->there = arena_take(arena, (size_t)x->row_count * most);
-    again(x, note_micro);
+    read_again(x, note_micro);
     for (int r = 0; r < x->row_count; r++)
         counts[r] = without_gap(x->there + (size_t)r * most, x->most);
     return counts;
 }
 
 /* What most rows have; of equals what the pipeline has, else the largest. */
-static int micros_meant(const Import *x, const int *counts)
+int micros_meant(const Import *x, const int *counts)
 {
     int *rows = arena_take(x->p->arena, sizeof *rows * ((size_t)x->most + 1));
     int best = 0;
@@ -124,16 +127,19 @@ static bool stray_micro(void *context, Cell cell, Found found)
     return false;
 }
 
-static bool fits_rows(Import *x)
+bool fits_rows(Import *x)
 {
     Program *p = x->p;
-    if (x->row_count == p->ranks)
+    int ranks = (int)p->set.stages.value;
+    if (x->row_count == ranks)
         return true;
-    wrong_count(x, some(x, x->row_count, "row", "rows"), "`stages` is",
-                p->ranks, p->set.stages.at);
+    wrong_count(x, some(x, x->row_count, "row", "rows"), "`stages` is", ranks,
+                p->set.stages.at);
     help(p, "a row of the file is a rank%s",
-         x->row_count ? text_format(p->arena, ": use `stages %d`", x->row_count)
-                      : "");
+         p->set.listed ? ": leave `placement` out"
+         : x->row_count
+             ? text_format(p->arena, ": use `stages %d`", x->row_count)
+             : "");
     return false;
 }
 
@@ -147,15 +153,23 @@ static bool fits_stages(Import *x)
         return true;
     int meant = stages_meant(x);
     if (x->stages > p->chunk_count && meant <= p->chunk_count)
-        return again(x, stray_stage);
+        return read_again(x, stray_stage);
+    const Settings *set = &p->set;
     wrong_count(x, some(x, meant, "stage", "stages"),
                 p->copies > 1 ? "the chunks of both copies of the model are"
+                : set->listed ? "the chunks of the placement are"
                               : "stages times virtual is",
-                p->chunk_count, p->set.stages.at);
+                p->chunk_count,
+                set->listed ? set->placement_at
+                : set->stages.at.begin == set->schedule_at.begin
+                    ? set->virtuals.at
+                    : set->stages.at);
     help(p, "a stage of the file is a chunk%s",
-         meant && meant % p->ranks == 0 && p->copies == 1
+         p->copies > 1 || !meant ? ""
+         : set->listed           ? ": leave `placement` out"
+         : meant % p->ranks == 0
              ? text_format(p->arena, ": use `virtual %d`", meant / p->ranks)
-             : "");
+             : ": leave `virtual` out");
     return false;
 }
 
@@ -177,10 +191,10 @@ static bool fits_micros(Import *x)
     int microbatches = p->microbatches;
     if (x->micros == microbatches)
         return true;
-    const int *counts = micros_of_rows(x);
+    const int *counts = micros_of_rows(x, SLOT_F);
     int meant = micros_meant(x, counts);
     if (x->micros > microbatches && meant <= microbatches)
-        return again(x, stray_micro);
+        return read_again(x, stray_micro);
     wrong_count(x, some(x, meant, "micro-batch", "micro-batches"),
                 "`microbatches` is", microbatches, p->set.microbatches.at);
     help_count(x, counts);
@@ -191,5 +205,5 @@ static bool fits_micros(Import *x)
  * later. */
 bool fits_pipeline(Import *x)
 {
-    return fits_rows(x) && fits_stages(x) && fits_micros(x);
+    return fits_stages(x) && fits_micros(x);
 }

@@ -83,6 +83,34 @@ void find_phases(List *order)
 
 /* ---- the pass ---- */
 
+static bool run_orders(Program *p)
+{
+    if (p->set.schedule->orders)
+        return p->set.schedule->orders(p);
+    for (int r = 0; r < p->ranks; r++)
+        p->set.schedule->order(p, r);
+    return true;
+}
+
+/* The places of a loop, vee or wave have other ranks: `placement [1 0 0 1]` is a
+ * vee. The schedule's own numbers are of places, so it runs for these, and the
+ * rank of a place, which is that of chunk `place`, gets its order. */
+static bool order_places(Program *p)
+{
+    List *order = arena_take(p->arena, sizeof *order * (size_t)p->ranks);
+    int *rank = placed_ranks(p);
+    choose_cost(p);  // of the ranks as they are
+    for (int c = 0; c < p->chunk_count; c++)
+        p->chunks[c].rank = placed_rank(p->set.placement, p->ranks, c);
+    bool good = run_orders(p);
+    for (int c = 0; c < p->chunk_count; c++)
+        p->chunks[c].rank = rank[c];
+    for (int place = 0; place < p->ranks; place++)
+        order[rank[place]] = p->order[place];
+    p->order = order;
+    return good;
+}
+
 bool schedule(Program *p)
 {
     double actions = 2.0 * p->copy_chunks * p->microbatches;
@@ -103,9 +131,8 @@ bool schedule(Program *p)
         return import_order(p);
     if (p->set.schedule->block)
         return run_block(p);
-    if (p->set.schedule->orders)
-        return p->set.schedule->orders(p);
-    for (int r = 0; r < p->ranks; r++)
-        p->set.schedule->order(p, r);
-    return true;
+    const Schedule *s = p->set.schedule;
+    if (is_renamed(&p->set) && (s->searches || !s->any_placement))
+        return order_places(p);
+    return run_orders(p);
 }

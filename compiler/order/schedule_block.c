@@ -328,7 +328,7 @@ static bool run_rank(Run *x, int rank)
     x->numbers.at[0] = rank;
     x->numbers.at[1] = p->set.stages.value;
     x->numbers.at[2] = p->microbatches;
-    x->numbers.at[3] = p->set.virtuals.value;
+    x->numbers.at[3] = p->copies > 1 ? 1 : x->chunk_count;
     return run_steps(x, x->schedule->block->child);
 }
 

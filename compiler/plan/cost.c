@@ -196,12 +196,14 @@ double own_bubble(const Program *p)
     return own / p->ranks;
 }
 
-/* An order that a person has written has none, nor a list that was cut. */
+/* An order that a person has written has none, nor a list that was cut, nor a
+ * schedule on another placement than its own. */
 bool has_formula(const Program *p)
 {
     const Schedule *s = p->set.schedule;
     int least = s->least_micros ? s->least_micros(p->ranks) : 1;
-    return s->bubble && p->microbatches >= least;
+    return s->bubble && p->microbatches >= least &&
+           p->set.placement == s->placement;
 }
 
 double formula_bubble(const Program *p)

@@ -175,11 +175,10 @@ static void print_header(Program *p, FILE *out, int rank)
             FORMAT, rank, p->ranks, c_comment(p->arena, p->name),
             c_comment(p->arena, file_name(p)));
     fprintf(out,
-            " * Schedule %s: stages %d, chunks per rank %d, micro-batches %d, "
+            " * Schedule %s: stages %d, chunks per rank %s, micro-batches %d, "
             "rows of each %d.\n",
             c_comment(p->arena, p->set.schedule->name), p->ranks,
-            (int)p->set.virtuals.value, p->microbatches,
-            (int)p->set.rows.value);
+            chunks_text(p), p->microbatches, (int)p->set.rows.value);
     fprintf(out,
             " * Planned idle time: %.2f %% of all ranks' time. This rank's "
             "arena: %zu bytes.\n *\n",

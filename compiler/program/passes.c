@@ -6,6 +6,8 @@ const Pass passes[PASSES] = {
     {"parse", parse, "text -> tree"},
     {"check", check,
      "tree -> names and shapes, or an error that says what to type"},
+    {"import", import,
+     "the file of an order -> ranks, chunks and where they lie"},
     {"graph", graph,
      "forward ops -> their gradient, split in input and weights"},
     {"partition", partition, "layers -> chunks on ranks"},

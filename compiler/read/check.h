@@ -13,7 +13,12 @@
 
 #include "compile.h"
 
-enum { MAX_LAYERS = 65536, MAX_WIDTH = 1 << 24, MAX_SEQ = 1 << 24 };
+enum {
+    MAX_LAYERS = 65536,
+    MAX_WIDTH = 1 << 24,
+    MAX_SEQ = 1 << 24,
+    MAX_RANKS = 1024
+};
 
 #define UNITS "units are K M G T, Ki Mi Gi Ti, s ms us ns"
 
@@ -101,9 +106,10 @@ const Schedule *schedule_from(Program *p, const char *path);  // of a file
 /* ---- check_settings.c ---- */
 
 const char *nearest_schedule(Program *p, const char *name);  // or NULL
-/* ---- check_placement.c: of the schedule: placement, virtual, stages ---- */
+/* ---- check_placement.c: placement, virtual, stages ---- */
 
-void check_placement(Program *p);
+/* What a list is: `first`, if it is that one; loop, vee, wave or none of them. */
+Placement named_list(const Settings *set, Placement first);
 
 /* ---- layout.c ---- */
 

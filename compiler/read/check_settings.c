@@ -238,24 +238,50 @@ static const Tree *set_split(Program *p, const SettingRow *row, Span at,
     return value->next;
 }
 
+/* placement [0 1 1 0]: whether it fits the stages is seen when they are known. */
+static void set_ranks(Program *p, const Tree *list)
+{
+    Settings *set = &p->set;
+    for (const Tree *at = list->child; at; at = at->next) {
+        long rank = 0;
+        if (!whole_number(p, at, "a chunk's rank", 0, MAX_RANKS - 1, &rank)) {
+            set->placement_at = nowhere;  // go on without it
+            set->listed = NULL;
+            return;
+        }
+        set->listed = array_grow(p->arena, set->listed, set->listed_count,
+                                 sizeof *set->listed);
+        set->listed[set->listed_count++] = (int)rank;
+    }
+    set->placement = PLACE_OWN;
+}
+
 static const Tree *set_placement(Program *p, const SettingRow *row, Span at,
                                  const Tree *value)
 {
     (void)row;
     p->set.placement_at = at;
+    if (value->kind == TREE_LIST && value->child) {
+        set_ranks(p, value);
+        return value->next;
+    }
     for (int i = 0; value->kind == TREE_NAME && i < PLACEMENT_COUNT; i++) {
         if (strcmp(value->text, placement_names[i]) != 0)
             continue;
         p->set.placement = (Placement)i;
         return value->next;
     }
-    error_at(p, value->at, "a placement is `loop`, `vee`, `wave` or `twin`");
+    error_at(p, value->at,
+             "a placement is `loop`, `vee`, `wave`, `twin` or a list of ranks");
     const char *near = value->kind == TREE_NAME
                            ? nearest(value->text, placement_names,
                                      PLACEMENT_COUNT)
                            : NULL;
     if (near)
         help(p, "did you mean `%s`", near);
+    else
+        help(p, "placement [0 1 1 0]: the rank of each chunk, in the order of "
+                "the model");
     return value->next;
 }
 
@@ -281,7 +307,7 @@ static const Tree *set_adapter(Program *p, const SettingRow *row, Span at,
 
 const SettingRow setting_rows[] = {
     {"pipeline", "stages", "stages 4", "ranks that the model is cut over",
-        set_number, FIELD(stages), WHOLE, .least = 1, .most = 1024, .fallback = 1},
+        set_number, FIELD(stages), WHOLE, .least = 1, .most = MAX_RANKS, .fallback = 1},
     {"pipeline", "virtual", "virtual 1", "chunks of each rank",
         set_number, FIELD(virtuals), WHOLE, .least = 1, .most = 256, .fallback = 1},
     {"pipeline", "microbatches", "microbatches 8", "micro-batches of a step",
@@ -294,7 +320,8 @@ const SettingRow setting_rows[] = {
     {"pipeline", "split", "split even",
         "layers of the chunks: even, balanced, [3 4 4 3], or a layout, \"Et*2|tL\"",
         set_split, .values = NULL},
-    {"pipeline", "placement", "placement loop", "loop, vee, wave or twin: which rank has a chunk",
+    {"pipeline", "placement", "placement loop", 
+        "which rank has a chunk: loop, vee, wave, twin, or each chunk's rank, [0 1 1 0]",
         set_placement, .values = NULL},
     {"train", "data", "data bytes \"corpus.txt\"",
         "bytes, uint16, uint32 or numbers, and a file or a glob pattern",
@@ -492,10 +519,11 @@ static void defaults(Settings *set)
 static const char *default_name(const Settings *set)
 {
     if (set->placement_at.source >= 0)
-        switch (set->placement) {
+        switch (set->listed ? named_list(set, PLACE_LOOP) : set->placement) {
         case PLACE_VEE: return "zbv";
         case PLACE_WAVE: return "hanayo";
         case PLACE_TWIN: return "naive";
+        case PLACE_OWN: return "bfs";
         default: break;
         }
     return set->virtuals.value > 1 ? "interleaved" : "1f1b";
@@ -580,10 +608,13 @@ void check_settings(Program *p)
     set_machines(p);
     set_defines(p, &seen);
     check_blocks(p, &seen);
-    take_virtual(p);
+    check_list(p);
+    if (!p->set.listed && !p->set.schedule_path)
+        take_virtual(p);
     if (p->set.schedule_at.source < 0)
         default_schedule(p);
-    check_placement(p);
+    if (!p->set.schedule_path)
+        check_placement(p);  // else `import`, which has read the file
     p->microbatches = (int)p->set.microbatches.value;
     check_cluster(p);
     check_train(p);

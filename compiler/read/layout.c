@@ -252,7 +252,11 @@ static bool has_all_layers(Program *p, int first, int last)
 static void help_count(Program *p)
 {
     const Settings *set = &p->set;
-    if (!is_written(set->stages))
+    if (set->listed)
+        help(p,
+             "use a layout of %d stages: one for each chunk of the placement",
+             set->listed_count);
+    else if (!is_written(set->stages))
         help(p, "use `stages %d`", set->size_count);
     else if (set->size_count % p->ranks == 0)
         help(p, "use `virtual %d`, or leave it out",
@@ -283,7 +287,11 @@ bool fit_layout(Program *p)
         error_at(p, set->split_at, "the layout has %d stages for %d chunk%s",
                  set->size_count, p->copy_chunks,
                  p->copy_chunks == 1 ? "" : "s");
-        note_at(p, set->stages.at, "%g stages, from here", set->stages.value);
+        if (set->listed)
+            note_at(p, set->placement_at, "the chunks are placed here");
+        else
+            note_at(p, set->stages.at, "%g stages, from here",
+                    set->stages.value);
         help_count(p);
         return false;
     }

@@ -200,11 +200,11 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
 {
     const Tensor *x = &p->tensors[p->input];
     fprintf(out,
-            "%s: %d layers, %ld parameters; %d ranks x %d chunks%s; %d "
+            "%s: %d layers, %ld parameters; %d ranks x %s chunks%s; %d "
             "micro-batches of %d x %ld positions\n\n",
             p->name, p->layer_count, all_parameters(p), p->ranks,
-            p->copy_chunks / p->ranks, p->copies > 1 ? " x 2 copies" : "",
-            p->microbatches, (int)p->set.rows.value, x->seq);
+            chunks_text(p), p->copies > 1 ? " x 2 copies" : "", p->microbatches,
+            (int)p->set.rows.value, x->seq);
     partition_table(p, out);
     fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
             p->set.schedule->summary);

@@ -70,7 +70,7 @@ static void better_split(Program *p, double most, double mean, FILE *out)
     int *sizes = arena_take(p->arena, sizeof *sizes * (size_t)p->chunk_count);
     layer_costs(p, cost);
     balanced_sizes(cost, p->layer_count, p->copy_chunks, p->ranks,
-                   p->set.placement, sizes);
+                   placed_ranks(p), sizes);
     double best = slowest_of_sizes(p, cost, sizes), scale = p->microbatches;
     if (!by_operations(p)) {
         best /= p->set.flops.value[0];
@@ -79,7 +79,8 @@ static void better_split(Program *p, double most, double mean, FILE *out)
     double bound = p->copies > 1
                        ? mean
                        : scale * slowest_rank_bound(cost, p->layer_count,
-                                                    p->copy_chunks, p->ranks);
+                                                    p->copy_chunks, p->ranks,
+                                                    placed_ranks(p));
     if (best < most * 0.995) {
         fprintf(out,
                 "`split balanced` would bring it to %.2f times the mean: [",

@@ -159,13 +159,13 @@ void put_number(FILE *out, double value)
 const char *title_line(const Picture *k)
 {
     const Program *p = k->p;
-    int virtuals = (int)p->set.virtuals.value;
+    const char *chunks = chunks_text(p);
     return text_format(
         p->arena, "%s, schedule %s: P = %d ranks, %s, M = %d micro-batches",
         p->name, p->set.schedule->name, p->ranks,
         p->copies > 1 ? "two copies of the model"
-                      : text_format(p->arena, "v = %d chunk%s per rank",
-                                    virtuals, virtuals > 1 ? "s" : ""),
+                      : text_format(p->arena, "v = %s chunk%s per rank", chunks,
+                                    strcmp(chunks, "1") ? "s" : ""),
         p->microbatches);
 }
 

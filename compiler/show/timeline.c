@@ -151,7 +151,10 @@ static int shade(const Program *p, Action a)
     static const int forward[] = {25, 31, 38, 45},
                      backward[] = {28, 34, 71, 114},
                      weights[] = {94, 130, 136, 178};
-    int level = a.chunk / p->ranks % 4;
+    int level = 0;  // of the rank's chunks
+    for (int c = 0; c < a.chunk; c++)
+        level += p->chunks[c].rank == p->chunks[a.chunk].rank;
+    level %= 4;
     return a.kind == ACT_F   ? forward[level]
            : a.kind == ACT_W ? weights[level]
                              : backward[level];

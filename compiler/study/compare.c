@@ -90,13 +90,38 @@ static int list_schedules(Comparison *c, const char *list)
     return count ? count + first : 0;
 }
 
+/* A list of ranks has its own number of chunks. */
+static int listed_virtual(const Settings *set)
+{
+    int virtuals = (int)set->virtuals.value, stages = (int)set->stages.value;
+    return set->listed_count == virtuals * stages ? virtuals : RANKS_DIFFER;
+}
+
+static void take_virtuals(Comparison *c, const CompareOptions *o)
+{
+    const Settings *set = &c->p->set;
+    if (!set->listed || set->placement_at.source < 0 || o->virtuals) {
+        c->virtual_count = take_numbers(c->p, "--virtual",
+                                        o->virtuals ? o->virtuals : "1,2,4", 1,
+                                        c->virtuals);
+        return;
+    }
+    c->virtual_count = 1;
+    c->virtuals[0] = listed_virtual(set);
+}
+
+const char *virtual_text(Arena *arena, int virtuals, const char *differ)
+{
+    return virtuals == RANKS_DIFFER ? differ
+                                    : text_format(arena, "%d", virtuals);
+}
+
 static bool take_lists(Comparison *c, const CompareOptions *o)
 {
     const Settings *set = &c->p->set;
     c->stage_count = take_numbers(c->p, "--stages", o->stages,
                                   (int)set->stages.value, c->stages);
-    c->virtual_count = take_numbers(
-        c->p, "--virtual", o->virtuals ? o->virtuals : "1,2,4", 1, c->virtuals);
+    take_virtuals(c, o);
     c->microbatch_count = take_numbers(c->p, "--microbatches", o->microbatches,
                                        (int)set->microbatches.value,
                                        c->microbatches);
@@ -120,7 +145,8 @@ static Replan plan_trial(Comparison *c, const char *schedule, int stages,
     const char *settings[5];
     int count = 0;
     settings[count++] = text_format(p->arena, "stages=%d", stages);
-    settings[count++] = text_format(p->arena, "virtual=%d", virtuals);
+    if (virtuals != RANKS_DIFFER)
+        settings[count++] = text_format(p->arena, "virtual=%d", virtuals);
     settings[count++] = text_format(p->arena, "microbatches=%d", microbatches);
     settings[count++] = text_format(p->arena, "schedule=%s", schedule);
     if (link > 0)
@@ -148,6 +174,15 @@ static void try_one(Comparison *c, const char *schedule, int stages,
     close_replan(&plan);
 }
 
+/* The order of a file whose ranks differ in their chunks: no value of `virtual`. */
+static bool is_own_unequal(const Comparison *c, int schedule)
+{
+    const Settings *set = &c->p->set;
+    return set->schedule_path && set->listed &&
+           listed_virtual(set) == RANKS_DIFFER &&
+           strncmp(c->schedules[schedule], "from ", 5) == 0;
+}
+
 static void try_all(Comparison *c)
 {
     c->trials = arena_take(c->p->arena,
@@ -158,8 +193,12 @@ static void try_all(Comparison *c)
         for (int m = 0; m < c->microbatch_count; m++)
             for (int s = 0; s < c->schedule_count; s++)
                 for (int v = 0; v < c->virtual_count; v++)
-                    try_one(c, c->schedules[s], c->stages[p], c->virtuals[v],
-                            c->microbatches[m]);
+                    if (!is_own_unequal(c, s))
+                        try_one(c, c->schedules[s], c->stages[p],
+                                c->virtuals[v], c->microbatches[m]);
+                    else if (v == 0)
+                        try_one(c, c->schedules[s], c->stages[p], RANKS_DIFFER,
+                                c->microbatches[m]);
 }
 
 static double pace(const Trial *t)
@@ -358,10 +397,10 @@ static void print_trial(const Comparison *c, const Trial *t, int width,
     Arena *arena = c->p->arena;
     const Summary *sum = &t->sum;
     fprintf(out,
-            "%c %-*s %3d %2d %4d %10s %10s %10s %11s %11s %13s%c %6d %8ld "
+            "%c %-*s %3d %2s %4d %10s %10s %10s %11s %11s %13s%c %6d %8ld "
             "%13s\n",
             t->best ? '*' : ' ', width, shown_text(arena, t->schedule),
-            t->stages, t->virtuals, t->microbatches,
+            t->stages, virtual_text(arena, t->virtuals, "-"), t->microbatches,
             sum->formula < 0 ? "-" : share_text(arena, sum->formula),
             share_text(arena, sum->bubble), share_text(arena, sum->own),
             step_text(c, sum->step), step_text(c, pace(t)),
@@ -408,10 +447,11 @@ static void print_refused(const Comparison *c, FILE *out)
         const Trial *t = &c->trials[i];
         if (!t->refused_by || refused_alike(c, i, 0, i))
             continue;
-        fprintf(out, "%5d  by %s, such as %s P=%d v=%d M=%d: %s\n",
+        fprintf(out, "%5d  by %s, such as %s P=%d v=%s M=%d: %s\n",
                 refused_alike(c, i, i, c->count), t->refused_by,
-                shown_text(c->p->arena, t->schedule), t->stages, t->virtuals,
-                t->microbatches, t->reason);
+                shown_text(c->p->arena, t->schedule), t->stages,
+                virtual_text(c->p->arena, t->virtuals, "-"), t->microbatches,
+                t->reason);
     }
 }
 
@@ -483,8 +523,8 @@ static void print_csv(const Comparison *c, FILE *out)
             has_seconds(c->p) ? "ms" : "forwards");
     for (int i = 0; i < c->count; i++) {
         const Trial *t = &c->trials[i];
-        fprintf(out, "%s,%d,%d,%d,", csv_cell(arena, t->schedule), t->stages,
-                t->virtuals, t->microbatches);
+        fprintf(out, "%s,%d,%s,%d,", csv_cell(arena, t->schedule), t->stages,
+                virtual_text(arena, t->virtuals, ""), t->microbatches);
         if (t->refused_by) {
             fprintf(out, ",,,,,,,,,%s,%s\n", t->refused_by,
                     csv_cell(arena, t->reason));
@@ -502,10 +542,10 @@ static void json_trial(const Comparison *c, const Trial *t, FILE *out)
 {
     Arena *arena = c->p->arena;
     fprintf(out,
-            "    {\"schedule\": %s, \"stages\": %d, \"virtual\": %d, "
+            "    {\"schedule\": %s, \"stages\": %d, \"virtual\": %s, "
             "\"microbatches\": %d",
-            json_string(arena, t->schedule), t->stages, t->virtuals,
-            t->microbatches);
+            json_string(arena, t->schedule), t->stages,
+            virtual_text(arena, t->virtuals, "null"), t->microbatches);
     if (t->refused_by) {
         fprintf(out, ", \"refused_by\": \"%s\", \"reason\": %s", t->refused_by,
                 json_string(arena, t->reason));

@@ -167,10 +167,10 @@ static void print_summary(const Side *a, const Side *b, FILE *out)
     fprintf(out, "  %-34s %16s  %16s\n", "", a->name, b->name);
     both(out, "schedule", p->set.schedule->name, q->set.schedule->name);
     both(out, "P, v, M",
-         text_format(p->arena, "%d, %d, %d", p->ranks,
-                     (int)p->set.virtuals.value, p->microbatches),
-         text_format(q->arena, "%d, %d, %d", q->ranks,
-                     (int)q->set.virtuals.value, q->microbatches));
+         text_format(p->arena, "%d, %s, %d", p->ranks, chunks_text(p),
+                     p->microbatches),
+         text_format(q->arena, "%d, %s, %d", q->ranks, chunks_text(q),
+                     q->microbatches));
     both(out,
          p->cost.unit && q->cost.unit ? "makespan, in forwards of one chunk"
                                       : "makespan",

@@ -471,17 +471,40 @@ static void other_options(Explanation *e, const Gap *gap, Trials *t)
     }
 }
 
+/* The placement as `-D` takes it, where only the file of the order says it. */
+static const char *imported_placement(const Program *p)
+{
+    const Settings *set = &p->set;
+    const char *text = "placement=[";
+    if (!p->import || (set->placement_at.source >= 0 &&
+                       set->placement_at.begin != set->schedule_at.begin))
+        return NULL;
+    if (!set->listed)
+        return text_format(p->arena, "placement=%s",
+                           placement_names[set->placement]);
+    for (int c = 0; c < set->listed_count; c++)
+        text = text_format(p->arena, "%s%s%d", text, c ? " " : "",
+                           set->listed[c]);
+    return text_format(p->arena, "%s]", text);
+}
+
 static void other_schedules(Explanation *e, const Gap *gap, Trials *t)
 {
+    const Settings *set = &e->p->set;
+    const char *settings[3];
+    int count = 1;
+    settings[count] = imported_placement(e->p);
+    if (settings[count] && count++ && !set->listed)
+        settings[count++] = text_format(e->p->arena, "virtual=%g",
+                                        set->virtuals.value);
     for (int i = 0; i < schedule_count + e->p->written_count; i++) {
         const Schedule *other = known_schedule(e->p, i);
         if (other == e->p->set.schedule || other->searches ||
             !schedule_takes(other, e->p->set.placement, e->p->ranks,
                             (int)e->p->set.virtuals.value))
             continue;
-        const char *change = text_format(e->p->arena, "schedule=%s",
-                                         other->name);
-        try_settings(e, gap, t, change, &change, 1);
+        settings[0] = text_format(e->p->arena, "schedule=%s", other->name);
+        try_settings(e, gap, t, settings[0], settings, count);
     }
 }
 
@@ -603,8 +626,8 @@ int explain(Program *p, const char *where, FILE *out, bool all)
     } else if (node < 0) {
         return no_place(&e, where);
     }
-    fprintf(out, "%s, P=%d v=%d M=%d; times %s\n\n", p->set.schedule->name,
-            p->ranks, (int)p->set.virtuals.value, p->microbatches,
+    fprintf(out, "%s, P=%d v=%s M=%d; times %s\n\n", p->set.schedule->name,
+            p->ranks, chunks_text(p), p->microbatches,
             p->cost.unit ? "in forwards of one chunk" : cost_source(p));
     if (node >= 0) {
         print_busy(&e, node);

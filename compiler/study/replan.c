@@ -38,12 +38,25 @@ static double setting_or(const char *const *settings, int count,
     return fallback;
 }
 
+static bool is_set(const char *const *settings, int count, const char *key)
+{
+    for (int i = 0; i < count; i++)
+        if (same_key(settings[i], key))
+            return true;
+    return false;
+}
+
 static bool split_fits(const Program *from, const char *const *settings,
                        int count)
 {
-    for (int i = 0; i < count; i++)
-        if (same_key(settings[i], "split"))
-            return true;
+    if (is_set(settings, count, "split"))
+        return true;
+    bool same = from->set.placement_at.source >= 0 ||
+                is_set(settings, count, "placement") ||
+                !is_set(settings, count, "schedule");
+    if (from->set.listed && same)
+        return from->set.split != SPLIT_EXPLICIT ||
+               from->set.size_count == from->set.listed_count;
     return from->set.split != SPLIT_EXPLICIT ||
            from->set.size_count ==
                setting_or(settings, count, "stages", from->set.stages.value) *
@@ -73,6 +86,31 @@ static bool same_chunks(const Program *a, const Program *b)
         same = a->chunks[c].first_layer == b->chunks[c].first_layer &&
                a->chunks[c].rank == b->chunks[c].rank;
     return same;
+}
+
+static bool is_imported(const Program *p, Number number)
+{
+    return p->import && number.at.source == p->set.schedule_at.source &&
+           number.at.begin == p->set.schedule_at.begin;
+}
+
+/* What the file of an order has said of the pipeline holds for other schedules as
+ * well. */
+static void keep_imported(const Program *from, Program *p,
+                          const char *const *settings, int count)
+{
+    const char *text = NULL;
+    if (is_imported(from, from->set.stages) &&
+        !is_set(settings, count, "stages"))
+        text = text_format(p->arena, "stages=%g", from->set.stages.value);
+    if (text)
+        add_source(p, "-D", text, (int)strlen(text));
+    text = NULL;
+    if (is_imported(from, from->set.microbatches) &&
+        !is_set(settings, count, "microbatches"))
+        text = text_format(p->arena, "microbatches=%d", from->microbatches);
+    if (text)
+        add_source(p, "-D", text, (int)strlen(text));
 }
 
 /* "file:3:5: error: TEXT" -> TEXT, of the first line. */
@@ -109,6 +147,8 @@ Replan replan(const Program *from, const char *const *settings, int count)
     bool fits = split_fits(from, settings, count);
     for (int i = 0; i < count; i++)
         add_source(p, "-D", settings[i], (int)strlen(settings[i]));
+    if (is_set(settings, count, "schedule"))
+        keep_imported(from, p, settings, count);
     plan.recut = !fits;
     if (!fits)
         add_source(p, "-D", "split=balanced", (int)strlen("split=balanced"));

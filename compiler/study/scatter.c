@@ -284,9 +284,9 @@ static void draw_line(Plot *s, int first, int line)
                         y_of(s, s->trials[i].sum.bubble), s->trials[i].best);
     double y = TOP + 8 + 22 * line;
     draw_marker(s->out, line, LEGEND, y, false);
-    fprintf(s->out, "<text x=\"%d\" y=\"%.1f\">%s  P=%d v=%d</text>\n",
+    fprintf(s->out, "<text x=\"%d\" y=\"%.1f\">%s  P=%d v=%s</text>\n",
             LEGEND + 14, y + 4, xml_text(s->arena, t->schedule), t->stages,
-            t->virtuals);
+            virtual_text(s->arena, t->virtuals, "-"));
 }
 
 static void draw_frame(FILE *out, int height)

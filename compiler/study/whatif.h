@@ -46,6 +46,8 @@ typedef struct Summary {
 Summary summary_of(const Program *p);
 /* ---- the commands: each returns the exit status ---- */
 
+enum { RANKS_DIFFER = 0 };  // a value of `virtual`: each rank has its own
+
 typedef struct Trial {     // one combination
     const char *schedule;  // as `-D schedule=` takes it
     int stages, virtuals, microbatches;
@@ -64,20 +66,21 @@ typedef struct CompareOptions {  // lists with commas; NULL: what the file says
 
 int explain(Program *p, const char *where, FILE *out, bool all);
 int diff(Program *a, Program *b, FILE *out, bool all);
-/* Two schedules of one file, which `check` has read: "1f1b,gpipe". */
+/* Two schedules of one file, which `import` has read: "1f1b,gpipe". */
 int diff_schedules(Program *p, const char *list, FILE *out, bool all);
 
 /* "1f1b,interleaved(group = 4)" -> its words; NULL or "all": every schedule but
  * those that search. Returns how many, 0 for an error that was reported. Needs
- * `check` to have run. */
+ * `import` to have run. */
 int schedule_list(Program *p, const char *list, const char **schedules,
                   int most);
 /* The file's schedule as `-D schedule=` takes it, with the options that it has:
  * "interleaved(group = 4)". Its option number `changed`, -1: none, is `value`. */
 const char *schedule_words(Program *p, int changed, double value);
 
-/* Needs `check` to have run. */
+/* Needs `import` to have run. */
 int compare(Program *p, const CompareOptions *options, FILE *out);
+const char *virtual_text(Arena *arena, int virtuals, const char *differ);
 /* Bubble against peak bytes, as SVG. */
 void scatter(Arena *arena, const Trial *trials, int count, FILE *out);
 

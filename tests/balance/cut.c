@@ -38,12 +38,30 @@ static const char *text_of(const double *cost, int layers, const int *sizes,
     return text;
 }
 
+/* The rank of each chunk: a loop, or any that leaves no rank without. */
+static int place[256];
+
+static void place_loop(int chunks, int ranks)
+{
+    for (int c = 0; c < chunks; c++)
+        place[c] = c % ranks;
+}
+
+static void place_anywhere(int chunks, int ranks)
+{
+    for (int c = 0; c < chunks; c++) {
+        int with = dice(c + 1), rank = c < ranks ? c : dice(ranks);
+        place[c] = place[with];
+        place[with] = rank;
+    }
+}
+
 static double rank_load(const double *cost, const int *sizes, int chunks,
-                        int ranks, int rank)
+                        int rank)
 {
     double load = 0;
     for (int c = 0, layer = 0; c < chunks; layer += sizes[c++])
-        for (int i = 0; c % ranks == rank && i < sizes[c]; i++)
+        for (int i = 0; place[c] == rank && i < sizes[c]; i++)
             load += cost[layer + i];
     return load;
 }
@@ -53,17 +71,26 @@ static double slowest(const double *cost, const int *sizes, int chunks,
 {
     double most = 0;
     for (int r = 0; r < ranks; r++) {
-        double load = rank_load(cost, sizes, chunks, ranks, r);
+        double load = rank_load(cost, sizes, chunks, r);
         most = load > most ? load : most;
     }
     return most;
+}
+
+static double chunk_load(const double *cost, const int *sizes, int chunk)
+{
+    double load = 0;
+    for (int c = 0, layer = 0; c <= chunk; layer += sizes[c++])
+        for (int i = 0; c == chunk && i < sizes[c]; i++)
+            load += cost[layer + i];
+    return load;
 }
 
 static double slowest_chunk(const double *cost, const int *sizes, int chunks)
 {
     double most = 0;
     for (int c = 0; c < chunks; c++) {
-        double sum = rank_load(cost, sizes, chunks, chunks, c);
+        double sum = chunk_load(cost, sizes, c);
         most = sum > most ? sum : most;
     }
     return most;
@@ -73,7 +100,7 @@ static double squares(const double *cost, const int *sizes, int chunks)
 {
     double all = 0;
     for (int c = 0; c < chunks; c++) {
-        double sum = rank_load(cost, sizes, chunks, chunks, c);
+        double sum = chunk_load(cost, sizes, c);
         all += sum * sum;
     }
     return all;
@@ -132,10 +159,10 @@ static void try_all(Best *b, int c, int left, int *sizes, bool second)
     }
 }
 
-static void against_all(int layers, int ranks, int virtuals, int kind)
+static void against_all(int layers, int ranks, int chunks, int kind)
 {
     double cost[MOST];
-    int sizes[MOST], found[MOST], chunks = ranks * virtuals;
+    int sizes[MOST], found[MOST];
     Best best = {cost, layers, chunks, ranks, -1, {0}};
     for (int i = 0; i < layers; i++)
         cost[i] = kind == 0         ? 3
@@ -146,12 +173,12 @@ static void against_all(int layers, int ranks, int virtuals, int kind)
                                     : 12;
     try_all(&best, 0, layers, sizes, false);
     try_all(&best, 0, layers, sizes, true);
-    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, found);
+    balanced_sizes(cost, layers, chunks, ranks, place, found);
     verdict(memcmp(found, best.sizes, sizeof *found * (size_t)chunks) == 0,
             text_of(cost, layers, found, chunks, ranks));
-    double bound = slowest_rank_bound(cost, layers, chunks, ranks),
+    double bound = slowest_rank_bound(cost, layers, chunks, ranks, place),
            load = best.fastest;
-    verdict(virtuals == 1 ? bound == load : bound <= load,
+    verdict(chunks == ranks ? bound == load : bound <= load,
             "the bound is none, or not met with one chunk per rank");
 }
 
@@ -160,8 +187,21 @@ static void small(void)
     for (int layers = 1; layers <= 10; layers++)
         for (int ranks = 1; ranks <= layers; ranks++)
             for (int virtuals = 1; ranks * virtuals <= layers; virtuals++)
-                for (int round = 0; round < 8; round++)
-                    against_all(layers, ranks, virtuals, round % 4);
+                for (int round = 0; round < 8; round++) {
+                    place_loop(ranks * virtuals, ranks);
+                    against_all(layers, ranks, ranks * virtuals, round % 4);
+                }
+}
+
+static void small_anywhere(void)
+{
+    for (int layers = 1; layers <= 9; layers++)
+        for (int ranks = 1; ranks <= layers; ranks++)
+            for (int chunks = ranks; chunks <= layers; chunks++)
+                for (int round = 0; round < 8; round++) {
+                    place_anywhere(chunks, ranks);
+                    against_all(layers, ranks, chunks, round % 4);
+                }
 }
 
 /* Every layer once, no chunk empty, the same answer twice, whatever the
@@ -178,11 +218,11 @@ static void properties(void)
                 int chunks = ranks * virtuals;
                 if (chunks > layers)
                     continue;
-                balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, sizes);
+                place_loop(chunks, ranks);
+                balanced_sizes(cost, layers, chunks, ranks, place, sizes);
                 memcpy(again, sizes, sizeof sizes);
                 if (layers % 8 == 0)
-                    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP,
-                                   again);
+                    balanced_sizes(cost, layers, chunks, ranks, place, again);
                 verdict(whole(sizes, chunks, layers) &&
                             memcmp(sizes, again,
                                    sizeof *sizes * (size_t)chunks) == 0,
@@ -197,7 +237,8 @@ static void sizes_are(const char *what, const double *cost, int layers,
 {
     int sizes[256], chunks = ranks * virtuals;
     char found[1024] = "", text[2048];
-    balanced_sizes(cost, layers, chunks, ranks, PLACE_LOOP, sizes);
+    place_loop(chunks, ranks);
+    balanced_sizes(cost, layers, chunks, ranks, place, sizes);
     for (int c = 0; c < chunks; c++)
         snprintf(found + strlen(found), 16, "%s%d", c ? " " : "", sizes[c]);
     snprintf(text, sizeof text, "%s: [%s], not [%s]", what, found, expected);
@@ -233,8 +274,9 @@ static void large(int virtuals, int kind)
                               : 1 + dice(1000000) / 7.0;
         heaviest = cost[i] > heaviest ? cost[i] : heaviest;
     }
-    long work = balanced_sizes(cost, LAYERS, CHUNKS, ranks, PLACE_LOOP, sizes);
-    double bound = slowest_rank_bound(cost, LAYERS, CHUNKS, ranks),
+    place_loop(CHUNKS, ranks);
+    long work = balanced_sizes(cost, LAYERS, CHUNKS, ranks, place, sizes);
+    double bound = slowest_rank_bound(cost, LAYERS, CHUNKS, ranks, place),
            load = slowest(cost, sizes, CHUNKS, ranks);
     char text[128];
     snprintf(text, sizeof text,
@@ -251,6 +293,7 @@ static void large(int virtuals, int kind)
 int main(void)
 {
     small();
+    small_anywhere();
     properties();
     examples();
     for (int virtuals = 1; virtuals <= 4; virtuals *= 2)

@@ -28,7 +28,7 @@ static void split_is_whole(const char *split, int layers, int P, int v)
              "}\n",
              layers, P, v, split);
     Program *p = open_plan(text);
-    bool good = parse(p) && check(p) && graph(p) && partition(p) &&
+    bool good = parse(p) && check(p) && import(p) && graph(p) && partition(p) &&
                 p->layer_count == layers && each_once(p);
     passed += good;
     failed += !good;

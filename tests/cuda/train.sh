@@ -57,6 +57,9 @@ for transport in nccl local; do
     train $name --target cuda -D dtype=f32 -D stages=4 -D schedule=dualpipe -D microbatches=5 --transport $transport &&
         check $name copies 0
 done
+# Ranks of unequal numbers of chunks.
+train uneven --target cuda -D dtype=f32 -D 'placement=[0 1 1 2 0]' -D schedule=naive -D microbatches=5 &&
+    check uneven f32-5 0
 four="-D stages=4 -D schedule=1f1b -D microbatches=5"
 # shellcheck disable=SC2086
 train direct --target cuda -D dtype=f32 $four --graph off && check direct f32-5 0

@@ -33,8 +33,10 @@ END
     case $name in ZBV* | DualPipeV) placement=vee ;; esac
     model $((P * v > 1 ? P * v - 1 : 1)) >x.pipe
     for messages in ${rest:+pair} own; do
-        set -- -D "stages=$P" -D "virtual=$v" -D "microbatches=$M" -D "placement=$placement" -D "schedule=from \"$file\""
-        [ $messages = own ] || set -- "$@" --messages $messages
+        set -- -D "schedule=from \"$file\""
+        # The file says its shape; what is written is held against it.
+        [ $messages = own ] ||
+            set -- "$@" -D "stages=$P" -D "virtual=$v" -D "microbatches=$M" -D "placement=$placement" --messages $messages
         "$pipec" check x.pipe "$@" >said 2>&1
         status=$?
         if [ "$name" = 1F1B ]; then

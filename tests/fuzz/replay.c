@@ -79,16 +79,16 @@ static bool be_quick(Program *p)
 
 static bool plan(Program *p)
 {
-    return parse(p) && check(p) && graph(p) && partition(p) && is_small(p) &&
-           be_quick(p) && schedule(p) && communicate(p) && prove(p) &&
-           memory(p);
+    return parse(p) && check(p) && import(p) && graph(p) && partition(p) &&
+           is_small(p) && be_quick(p) && schedule(p) && communicate(p) &&
+           prove(p) && memory(p);
 }
 
 static void dump_all(Program *p, FILE *out)
 {
     static const char *const passes[] = {
-        "parse",       "check", "graph",  "partition", "schedule",
-        "communicate", "prove", "memory", "lower",     "emit"};
+        "parse",       "check", "import", "graph", "partition", "schedule",
+        "communicate", "prove", "memory", "lower", "emit"};
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
         dump(p, passes[i], out);
 }

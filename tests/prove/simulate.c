@@ -1,7 +1,8 @@
 /* simulate.c: `prove` against an independent simulation of the step.
  *
  * simulate.h was written from docs/language.md alone. Here it runs the lists of
- * random plans, small ones, of all schedules and of random legal orders, with
+ * random plans, small ones, of all schedules and of random legal orders, on all
+ * placements and on random lists of ranks, with
  * messages that block and messages whose receive is posted, on machines with
  * slow links, latencies, nodes and shared adapters. All its numbers come from
  * the text that this file has written, not from the compiler's costs: widths,
@@ -43,7 +44,9 @@ typedef struct Draw {
     const Schedule *schedule;  // NULL: an order of our own
     bool from_file;
     Placement placement;
-    int chunks, copies;  // of one copy
+    bool listed;           // it is said as a list
+    int rank[SIM_CHUNKS];  // of each chunk of all copies
+    int chunks, copies;    // of one copy
     int positions, vocabulary, layers;
     int width[MOST_LAYERS + 1];  // of the input, then of what each layer makes
     int sizes[SIM_CHUNKS];       // layers of each chunk
@@ -105,10 +108,40 @@ static void say(Draw *d, const char *format, ...)
 
 /* ---- the shape ---- */
 
+static void shuffle(Draw *d, int *at, int count)
+{
+    for (int i = count; i-- > 1;) {
+        int with = draw(d, 0, i), kept = at[i];
+        at[i] = at[with];
+        at[with] = kept;
+    }
+}
+
+/* A list has any rank anywhere, or the places of a loop, vee or wave with other
+ * ranks. */
+static void draw_ranks(Draw *d)
+{
+    int name[SIM_RANKS], most = d->ranks * d->virtuals;
+    bool own = d->placement == PLACE_OWN;
+    d->chunks = own ? draw(d, d->ranks, most) : most;
+    d->copies = d->placement == PLACE_TWIN ? 2 : 1;
+    d->listed = own || (d->copies == 1 && chance(d, 25));
+    for (int r = 0; r < d->ranks; r++)
+        name[r] = r;
+    if (d->listed)
+        shuffle(d, name, d->ranks);
+    for (int c = 0; c < d->chunks * d->copies; c++)
+        d->rank[c] = !own ? name[placed_rank(d->placement, d->ranks, c)]
+                     : c < d->ranks ? c
+                                    : draw(d, 0, d->ranks - 1);
+    if (own)
+        shuffle(d, d->rank, d->chunks);
+}
+
 static void draw_schedule(Draw *d)
 {
     static const int often[] = {1, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 6, 7, 8};
-    static const int chunks[] = {1, 1, 2, 2, 2, 3, 4};
+    static const int chunks[] = {1, 1, 2, 2, 2, 3, 4};  // most, of a list
     enum { OFTEN = sizeof often / sizeof *often };
     enum { CHUNKS = sizeof chunks / sizeof *chunks };
     bool takes;
@@ -117,7 +150,7 @@ static void draw_schedule(Draw *d)
                                     : schedules[draw(d, 0, schedule_count - 1)];
         d->ranks = often[draw(d, 0, OFTEN - 1)];
         d->virtuals = chunks[draw(d, 0, CHUNKS - 1)];
-        d->placement = (Placement)draw(d, 0, PLACEMENT_COUNT - 1);
+        d->placement = (Placement)draw(d, 0, PLACE_OWN);
         if (d->schedule && !d->schedule->any_placement)
             d->placement = d->schedule->placement;
         const Schedule *s = d->schedule;
@@ -125,14 +158,13 @@ static void draw_schedule(Draw *d)
             takes = !s->searches &&
                     schedule_takes(s, d->placement, d->ranks, d->virtuals);
         else
-            takes = d->placement == PLACE_LOOP ||
+            takes = d->placement == PLACE_LOOP || d->placement == PLACE_OWN ||
                     (d->placement == PLACE_VEE && d->virtuals == 2) ||
                     (d->placement == PLACE_WAVE && d->virtuals % 2 == 0);
     } while (!takes);
     d->micros = chance(d, 20) ? draw(d, 1, MOST_MICROS) : draw(d, 1, 6);
     d->from_file = !d->schedule && chance(d, 50);
-    d->copies = d->placement == PLACE_TWIN ? 2 : 1;
-    d->chunks = d->ranks * d->virtuals;
+    draw_ranks(d);
 }
 
 static void draw_split(Draw *d, bool even)
@@ -155,11 +187,23 @@ static void draw_split(Draw *d, bool even)
     say(d, "]\n");
 }
 
+static void say_ranks(Draw *d)
+{
+    say(d, " placement [");
+    for (int c = 0; c < d->chunks; c++)
+        say(d, "%s%d", c ? " " : "", d->rank[c]);
+    say(d, "]");
+}
+
 static void say_pipeline(Draw *d)
 {
     const Schedule *s = d->schedule;
-    say(d, "pipeline {\n    stages %d virtual %d microbatches %d rows %d\n",
-        d->ranks, d->virtuals, d->micros, d->rows = draw(d, 1, 3));
+    bool by_file = d->from_file && chance(d, 50);  // it says all of the shape
+    say(d, "pipeline {\n    rows %d\n", d->rows = draw(d, 1, 3));
+    if (!by_file)
+        say(d, "    stages %d microbatches %d\n", d->ranks, d->micros);
+    if (!by_file && !d->listed)
+        say(d, "    virtual %d\n", d->virtuals);
     draw_split(d, chance(d, 30));
     if (d->from_file)
         say(d, "    schedule from \"%s\"", order_path);
@@ -169,7 +213,9 @@ static void say_pipeline(Draw *d)
         say(d, "(atomic = 1)");
     if (s && s->option[1] && !strcmp(s->option[1], "warmup") && chance(d, 50))
         say(d, "(warmup = %d)", draw(d, 1, 2));
-    if (!s || s->any_placement)
+    if (d->listed && !by_file)
+        say_ranks(d);
+    else if ((!s || s->any_placement) && !by_file)
         say(d, " placement %s", placement_names[d->placement]);
     say(d, "\n}\n");
 }
@@ -241,7 +287,7 @@ static bool run_any(Draw *d, Orders *o)
                         .kind = (ActionKind)kind, .chunk = c, .micro = m};
     if (!found)
         return false;
-    int rank = placed_rank(d->placement, d->ranks, pick.chunk);
+    int rank = d->rank[pick.chunk];
     o->ran[pick.kind][pick.chunk][pick.micro] = true;
     o->at[rank][o->count[rank]++] = pick;
     return true;
@@ -251,8 +297,7 @@ static int chunk_of_rank(const Draw *d, int chunk)
 {
     int before = 0;
     for (int c = 0; c < chunk; c++)
-        before += placed_rank(d->placement, d->ranks, c) ==
-                  placed_rank(d->placement, d->ranks, chunk);
+        before += d->rank[c] == d->rank[chunk];
     return before;
 }
 
@@ -466,8 +511,8 @@ static bool plan(Program **out, const char *text, Target target)
 {
     plan_target = target;
     Program *p = *out = open_plan(text);
-    return parse(p) && check(p) && graph(p) && partition(p) && schedule(p) &&
-           communicate(p) && prove(p) && memory(p);
+    return parse(p) && check(p) && import(p) && graph(p) && partition(p) &&
+           schedule(p) && communicate(p) && prove(p) && memory(p);
 }
 
 /* ---- the comparison ---- */
@@ -499,12 +544,24 @@ typedef struct Share {  // of the plans
     int plans, least;
 } Share;
 
-enum { POSTED, OWN, FROM_FILE, UNEQUAL, NODES, ADAPTERS, FEATURES };
+enum {
+    POSTED,
+    OWN,
+    FROM_FILE,
+    LISTED,
+    ANYWHERE,
+    UNEQUAL,
+    NODES,
+    ADAPTERS,
+    FEATURES
+};
 
 static Share shares[FEATURES] = {
     [POSTED] = {"receives are posted", 0, PLANS / 3},
     [OWN] = {"an order of its own", 0, PLANS / 6},
     [FROM_FILE] = {"of these, from a file", 0, PLANS / 12},
+    [LISTED] = {"a list of ranks", 0, PLANS / 6},
+    [ANYWHERE] = {"of these, no loop, vee or wave", 0, PLANS / 24},
     [UNEQUAL] = {"messages of unequal length", 0, PLANS / 3},
     [NODES] = {"several ranks on a node", 0, LEVELS *PLANS / 8},
     [ADAPTERS] = {"adapters that are shared", 0, LEVELS *PLANS / 8},
@@ -535,6 +592,8 @@ static void count_features(const Draw *d, const Simulation *s)
     shares[POSTED].plans += machine->posted;
     shares[OWN].plans += !d->schedule;
     shares[FROM_FILE].plans += d->from_file;
+    shares[LISTED].plans += d->listed;
+    shares[ANYWHERE].plans += d->placement == PLACE_OWN;
     shares[UNEQUAL].plans += machine->link > 0 && is_unequal(d, s);
     shares[NODES].plans += machine->node > 1 && d->ranks > 1;
     shares[ADAPTERS].plans += machine->shared && d->ranks > 2;

@@ -16,16 +16,19 @@ static double bubble(int stages, int microbatches, int virtuals)
     return (stages - 1.0) / ((double)microbatches * virtuals + stages - 1.0);
 }
 
+/* The rank's chunks along the model and back: no rank waits in a circle,
+ * wherever they are placed. */
 static void order(Program *p, int rank)
 {
-    int microbatches = p->microbatches;
-    for (int c = rank; c < p->chunk_count; c += p->ranks)
-        for (int m = 0; m < microbatches; m++)
-            forward(p, rank, c, m);
+    for (int c = 0; c < p->chunk_count; c++)
+        for (int m = 0; m < p->microbatches && p->chunks[c].rank == rank; m++)
+            if (goes_through(p, c, m))
+                forward(p, rank, c, m);
     begin_steady(p, rank);
-    for (int c = p->chunk_count - p->ranks + rank; c >= 0; c -= p->ranks)
-        for (int m = microbatches; m-- > 0;)
-            backward(p, rank, c, m);
+    for (int c = p->chunk_count; c-- > 0;)
+        for (int m = p->microbatches; m-- > 0 && p->chunks[c].rank == rank;)
+            if (goes_through(p, c, m))
+                backward(p, rank, c, m);
 }
 
 const Schedule schedule_bfs = {
@@ -34,6 +37,7 @@ const Schedule schedule_bfs = {
         "looped breadth-first: all micro-batches through one chunk after "
         "another",
     .most_chunks = 256,
+    .any_placement = true,
     .chapter_bubble = "(P-1)/(Mv+P-1)",
     .bubble = bubble,
     .order = order,

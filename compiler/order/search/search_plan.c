@@ -488,17 +488,29 @@ static void find_bound(Plan *n)
 
 /* ---- the schedule ---- */
 
+/* Ranks of another order are alike, but for those that share an adapter. */
 static bool can_search(Program *p)
 {
-    bool one = p->set.placement == PLACE_LOOP && p->chunk_count == p->ranks;
-    if (one || p->set.placement == PLACE_VEE)
+    const Settings *set = &p->set;
+    bool one = set->placement == PLACE_LOOP && p->chunk_count == p->ranks;
+    if ((one || set->placement == PLACE_VEE) &&
+        !(is_renamed(set) && set->adapter_shared))
         return true;
-    error_at(p, p->set.schedule_at,
-             "`auto` plans one chunk per rank, or a vee; this is a %s of "
-             "`virtual` %d",
-             placement_names[p->set.placement], p->copy_chunks / p->ranks);
-    help(p, p->copies > 1 ? "leave the placement out, or use `placement vee`"
-                          : "use `placement vee`, or `virtual 1`");
+    if (set->listed)
+        error_at(p, set->schedule_at,
+                 "`auto` plans one chunk per rank, or a vee%s; this is %s",
+                 set->adapter_shared ? ", with ranks in order where they share "
+                                       "an adapter"
+                                     : "",
+                 placement_text(p));
+    else
+        error_at(p, set->schedule_at,
+                 "`auto` plans one chunk per rank, or a vee; this is a %s of "
+                 "`virtual` %d",
+                 placement_names[set->placement], p->copy_chunks / p->ranks);
+    help(p, set->listed || p->copies > 1
+                ? "leave the placement out, or use `placement vee`"
+                : "use `placement vee`, or `virtual 1`");
     return false;
 }
 
@@ -513,7 +525,7 @@ static bool no_order_fits(Plan *n)
     help(p,
          "rank %d needs %.0f bytes for one micro-batch at a time: give more "
          "memory, or use fewer rows, or more stages",
-         worst, 4 * n->least[worst]);
+         p->set.listed ? p->set.listed[worst] : worst, 4 * n->least[worst]);
     return false;
 }
 
