@@ -347,6 +347,17 @@ static bool losses_in_order(const Program *p)
 /* What PyTorch would not say. */
 static void warn_of_runtime(Program *p, bool comms)
 {
+    const Settings *set = &p->set;
+    if (p->copies > 1) {
+        note_at(p,
+                set->schedule_at.source < 0 ? set->placement_at
+                                            : set->schedule_at,
+                "the file has two copies of the model, stages 0 .. %d and %d "
+                ".. %d, so PyTorch cannot load it; `schedule from` takes it "
+                "back",
+                p->copy_chunks - 1, p->copy_chunks, p->chunk_count - 1);
+        return;
+    }
     if (!losses_in_order(p))
         warning_at(p, p->set.schedule_at,
                    "PyTorch numbers losses in the order of the last stage's "

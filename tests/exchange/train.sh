@@ -69,6 +69,14 @@ else
     echo "not ok define-wins $(cat log)"
 fi
 
+# Two copies of the model: PyTorch has no place for them, which is said once; we take them back, without another word.
+train twins -D stages=2 -D microbatches=4 -D schedule=dualpipe
+"$pipec" inspect "$bits" -D stages=2 -D microbatches=4 -D schedule=dualpipe -o twins.csv >log 2>&1
+if [ "$(grep -c 'PyTorch cannot load it' log)" -eq 1 ]; then echo "ok twins-note"; else echo "not ok twins-note $(cat log)"; fi
+"$pipec" inspect "$bits" -D stages=2 -D microbatches=4 -o alone.csv >log 2>&1
+if [ -s log ]; then echo "not ok no-note $(cat log)"; else echo "ok no-note"; fi
+train twins-back -D 'schedule=from "twins.csv"' && same twins twins-back
+
 # The layout and the list of sizes are one split.
 "$pipec" check --dump=emit "$bits" -D stages=4 -D 'split="E|tt|t|tL"' >layout
 "$pipec" check --dump=emit "$bits" -D stages=4 -D 'split=[2 2 1 3]' >sizes
