@@ -1,8 +1,10 @@
 /* partition.c: layers -> chunks on ranks.
  *
  * Reads: layers, set. Writes: chunks, ranks, copies. Guarantees: every layer of
- * every copy of the model is in exactly one chunk, in order; no chunk is empty;
- * chunk c has one input and one output tensor.
+ * every copy of the model is in exactly one chunk, in order; the first and the
+ * last chunk of a copy have layers; chunk c has one input and one output tensor.
+ * A chunk without layers has no ops: its output is its input, the same tensor,
+ * and so are their gradients.
  *
  * Ranges are half open: chunk c has the layers [first_layer, first_layer +
  * layer_count). */
@@ -10,7 +12,7 @@
 
 static bool enough_layers(Program *p)
 {
-    if (p->layer_count >= p->copy_chunks)
+    if (p->layer_count >= p->copy_chunks || p->set.split == SPLIT_EXPLICIT)
         return true;
     const Settings *set = &p->set;
     Span at = set->stages.at;
@@ -26,6 +28,20 @@ static bool enough_layers(Program *p)
         note_at(p, set->stages.at, "%g stages, from here", set->stages.value);
     help(p, "use at most %d chunks%s, or more layers", p->layer_count,
          set->listed ? "" : " (stages times virtual)");
+    return false;
+}
+
+/* The first chunk takes the data, the last one has the loss. */
+static bool ends_have_layers(Program *p)
+{
+    int last = p->set.size_count - 1, first = p->set.sizes[0];
+    if (first && p->set.sizes[last])
+        return true;
+    error_at(p, p->set.split_at, "chunk %d has no layers, but %s",
+             first ? last : 0,
+             first ? "the loss is there, in the last one"
+                   : "the input is there, in the first one");
+    help(p, "only chunks between the first and the last may be empty");
     return false;
 }
 
@@ -50,7 +66,7 @@ static bool split_fits(Program *p)
         return false;
     }
     if (sum == p->layer_count)
-        return true;
+        return ends_have_layers(p);
     error_at(p, p->set.split_at,
              "the sizes add up to %ld, but the model has %d layers", sum,
              p->layer_count);
@@ -108,8 +124,8 @@ int gradients_end(const Program *p, int layer)
 static void fill_chunk(Program *p, int c, int rank, int first_layer, int size)
 {
     Chunk *chunk = &p->chunks[c];
-    int last = first_layer + size - 1, within = c % p->copy_chunks;
-    const Layer *first = &p->layers[first_layer], *final = &p->layers[last];
+    int within = c % p->copy_chunks;
+    const Layer *first = &p->layers[first_layer];
     bool begins = within == 0, ends = within == p->copy_chunks - 1;
     *chunk = (Chunk){.first_layer = first_layer,
                      .layer_count = size,
@@ -119,12 +135,16 @@ static void fill_chunk(Program *p, int c, int rank, int first_layer, int size)
                      .next = ends ? -1 : c + 1,
                      .first_op = first->first_op,
                      .x = first->input,
-                     .op_count = final->first_op + final->op_count -
-                                 first->first_op,
-                     .first_gradient = p->layer_gradient[last]};
+                     .y = first->input,
+                     .first_gradient = gradients_end(p, first_layer)};
+    for (int l = first_layer; l < first_layer + size; l++) {
+        chunk->op_count += p->layers[l].op_count;
+        chunk->first_gradient = p->layer_gradient[l];
+        chunk->y = p->layers[l].output;
+    }
     chunk->gradient_count = gradients_end(p, first_layer) -
                             chunk->first_gradient;
-    chunk->y = ends ? -1 : final->output;
+    chunk->y = ends ? -1 : chunk->y;
     chunk->targets = !ends ? -1
                            : p->targets +
                                  chunk->copy * (p->tensor_count / p->copies);

@@ -126,6 +126,7 @@ static void input_block(Program *p, int c, int m)
     lives_for(p, x, p->frames[c].x, c, m);
 }
 
+/* A chunk without layers hands on what it got: its y is its x, one block. */
 static void forward_blocks(Program *p, int c, int m)
 {
     const Chunk *chunk = &p->chunks[c];
@@ -137,7 +138,11 @@ static void forward_blocks(Program *p, int c, int m)
     add_micro_block(p, BLOCK_DHOLD, c, m, frame->dhold, i, w);
     input_block(p, c, m);
     if (chunk->y >= 0) {
-        add_micro_block(p, BLOCK_Y, c, m, p->tensors[chunk->y].floats, f, f);
+        if (chunk->y == chunk->x)
+            *index_of(p, BLOCK_Y, c, m) = find_block_of(p, BLOCK_X, c, m);
+        else
+            add_micro_block(p, BLOCK_Y, c, m, p->tensors[chunk->y].floats, f,
+                            f);
         lives_for(p, find_block_of(p, BLOCK_Y, c, m), frame->y, c, m);
     }
     if (chunk->targets >= 0)

@@ -92,13 +92,17 @@ static bool clear_of_lasting(Program *p)
     return true;
 }
 
+/* y may be x itself. */
 static bool forward_is_sound(Walk *walk, Action a)
 {
-    if (walk->p->chunks[a.chunk].previous < 0 && !write(walk, BLOCK_X, a))
+    const Program *p = walk->p;
+    int x = find_block_of(p, BLOCK_X, a.chunk, a.micro);
+    int y = find_block_of(p, BLOCK_Y, a.chunk, a.micro);
+    if (p->chunks[a.chunk].previous < 0 && !write(walk, BLOCK_X, a))
         return false;
     return write(walk, BLOCK_TARGETS, a) && read(walk, BLOCK_X, a) &&
            write(walk, BLOCK_KEEP, a) && write(walk, BLOCK_HOLD, a) &&
-           write(walk, BLOCK_Y, a) && read(walk, BLOCK_X, a);
+           (x == y || write(walk, BLOCK_Y, a)) && read(walk, BLOCK_X, a);
 }
 
 /* What crosses the chunk's boundaries, as far as these readers read it. */

@@ -373,9 +373,13 @@ static void print_chunk(Program *p, FILE *out, const Body *body)
     bool pieces = last - 1 > PIECE;
     if (pieces)
         print_pieces(p, out, body);
-    fprintf(out, "/* Chunk %d: %s to %s. */\n", body->chunk,
-            p->layers[chunk->first_layer].name,
-            p->layers[chunk->first_layer + chunk->layer_count - 1].name);
+    if (chunk->layer_count)
+        fprintf(out, "/* Chunk %d: %s to %s. */\n", body->chunk,
+                p->layers[chunk->first_layer].name,
+                p->layers[chunk->first_layer + chunk->layer_count - 1].name);
+    else
+        fprintf(out, "/* Chunk %d: no layers; it hands on what it gets. */\n",
+                body->chunk);
     print_broken(out, 0,
                  signature(p, body, body->name, 0, body->call_count, true), "");
     fprintf(out, "{\n    %s;\n", call_text(p, &body->calls[0]));

@@ -229,7 +229,7 @@ static const Tree *set_split(Program *p, const SettingRow *row, Span at,
     p->set.split_at = value->at;
     for (const Tree *size = value->child; size; size = size->next) {
         long layers = 1;
-        whole_number(p, size, "a chunk's number of layers", 1, 1 << 20,
+        whole_number(p, size, "a chunk's number of layers", 0, 1 << 20,
                      &layers);
         p->set.sizes = array_grow(p->arena, p->set.sizes, p->set.size_count,
                                   sizeof *p->set.sizes);

@@ -21,6 +21,8 @@ static long all_parameters(const Program *p)
 const char *layers_text(Program *p, int chunk)
 {
     const Chunk *c = &p->chunks[chunk];
+    if (!c->layer_count)
+        return "none";
     const char *first = p->layers[c->first_layer].name;
     if (c->layer_count == 1)
         return first;
