@@ -159,6 +159,13 @@ void check_list(Program *p);                                // its ranks, and wh
 void check_placement(Program *p);                           // of the schedule
 
 typedef enum { SPLIT_EVEN, SPLIT_EXPLICIT, SPLIT_BALANCED } SplitKind;
+
+/* The words of Megatron's layouts, in the order in which they stand. */
+enum { LAYOUT_EMBEDDING, LAYOUT_BLOCK, LAYOUT_PREDICTION, LAYOUT_LOSS, LAYOUT_WORDS };
+typedef struct LayoutStage {    // how often each word stands in a stage
+    int of[LAYOUT_WORDS];
+} LayoutStage;
+
 typedef enum { DATA_NONE, DATA_BYTES, DATA_UINT16, DATA_UINT32, DATA_NUMBERS } DataKind;
 typedef enum { DTYPE_F32, DTYPE_BF16 } Dtype;      // of activations and of what kernels read
 typedef enum { OPTIMIZER_SGD, OPTIMIZER_ADAMW } OptimizerKind;
@@ -181,7 +188,11 @@ struct Settings {
     SplitKind split;
     Span split_at;
     int *sizes, size_count;                                 // split [3 4 4 3]
-    const char *layout;                                     // split "Et*2|tL"; else NULL, and sizes are of all layers
+    LayoutStage *layout;                                    // [size_count] split "Et*2|tL"; else NULL
+    bool even_back;                                         // what does not divide goes to the chunks at the end
+    Number first, last;                                     // blocks of the first rank and of the last, all chunks; 0: as the others
+    Span account_at;                                        // source -1: an even split counts all layers; else blocks, and
+    bool account_embedding, account_loss;                   // what stands before them, or behind, as one more
     DataKind data;
     const char *data_path;
     Span data_at;
@@ -249,6 +260,7 @@ typedef struct Layer {          // the unit of partition
     Span at;                    // its entry in the model
     int input, output;          // tensors
     int first_op, op_count;     // in Program.ops
+    bool predicts;              // it is an `m` of a layout: of a layer `mtp`, or a stand-in
 } Layer;
 
 typedef struct Let {
@@ -260,7 +272,7 @@ typedef struct Let {
 bool check(Program *p);
 void check_settings(Program *p);                            // its first half: lets and the three blocks
 bool given_fit(Program *p);                                 // numbers of the cluster, to chunks and ranks
-bool fit_layout(Program *p);                                // layout.c: adds the layers of `E` and `L` to set.sizes
+int layout_count(const Program *p, int kind);               // layout.c: of the word, in all stages
 /* Value of a constant expression; reports and returns false when it is none. */
 bool constant(Program *p, const Tree *at, double *value);
 const Let *find_let(const Program *p, const char *name);
@@ -335,6 +347,13 @@ typedef struct Chunk {
 } Chunk;
 
 bool partition(Program *p);
+/* blocks.c: the model as Megatron sees it: a row of blocks between two ends. */
+typedef struct Blocks {         // numbers of layers
+    int before, count, predictions, behind;
+} Blocks;
+bool count_blocks(const Program *p, Blocks *blocks);        // false: there are none
+bool fit_layout(Program *p);                                // set.layout -> set.sizes, of all layers
+bool even_blocks(Program *p, int *sizes);                   // `first`, `last`, `account`
 bool goes_through(const Program *p, int chunk, int micro);        // does the micro-batch go through the chunk
 int chunk_of_layer(const Program *p, int layer);
 int placed_rank(Placement placement, int ranks, int chunk);         // of a placement with a name
@@ -565,6 +584,7 @@ struct Program {
     int op_count;
     Layer *layers;              // of every copy of the model
     int layer_count;            // of one
+    int stand_ins;              // blocks in the place of `m`, for which the file has no layer: for plans alone
     int input, targets;         // tensors
     long vocabulary;            // 0: the input is numbers
 

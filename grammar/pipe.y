@@ -49,7 +49,7 @@ static Tree *add_row(Tree *rows, const Tree *row);
 %token <text> COMPARE "a comparison"
 
 %type <tree> items item parameters names layer_lines layer_line statement
-%type <tree> model_lines model_line entry dimensions callee lines line values
+%type <tree> model_lines model_line entry dimensions callee lines line values listed
 %type <tree> expression arguments argument_list argument elements
 %type <tree> rows row steps step stride condition choice
 %type <text> word
@@ -232,6 +232,15 @@ line
 values
     : %empty                                { $$ = make(reader, TREE_LINE, @$, NULL, @$); }
     | values expression %prec LOW           { $$ = add_child($1, $2); }
+    | values listed                         { $$ = add_child($1, $2); }
+    ;
+
+listed
+    : NAME ',' NAME                         {
+        $$ = add_child(make(reader, TREE_LIST, @$, ",", @$), make(reader, TREE_NAME, @1, $1, @1));
+        add_child($$, make(reader, TREE_NAME, @3, $3, @3));
+    }
+    | listed ',' NAME                       { $$ = add_child($1, make(reader, TREE_NAME, @3, $3, @3)); $$->at = @$; }
     ;
 
 expression

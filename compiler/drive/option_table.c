@@ -71,14 +71,14 @@ const OptionRow option_rows[] = {
         "Prints what a pass has written, and stops there; `pipec --help passes` lists the passes."},
     {NULL, 'o', "PICTURE", INSPECT, IN(output), .summary =
         "A picture instead, by its ending: .svg, .html (zoom, hover, scrub), .json (Chrome trace), .csv (the "
-        "schedule format of PyTorch) or .txt."},
+        "schedule format of PyTorch), .layout (the cut as a layout and flags of Megatron-LM) or .txt."},
     {"schedule", 0, "all|A,B", INSPECT, IN(compare.schedules), "-o FILE.html",
         {{"--measured", "the page switches between what is planned and what is measured"}},
         "`-D schedule=NAME` plans another schedule; `-o FILE.html` makes a page that switches between several",
         "Other schedules of the same file, for a page to switch to; `all` are those that take the file's stages and "
         "chunks, without those that search for seconds."},
     {"all", 0, NULL, INSPECT, AS_FLAG(all), NULL,
-        {{"-o FILE.svg|FILE.html|FILE.json|FILE.csv", "only text is cut where it is long"},
+        {{"-o FILE.svg|FILE.html|FILE.json|FILE.csv|FILE.layout", "only text is cut where it is long"},
          {"--ops", "the table of ops is always whole"}},
         NULL, "Draws a long timeline whole."},
     {"arrows", 0, NULL, INSPECT, AS_FLAG(arrows), "-o FILE.svg",

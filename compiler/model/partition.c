@@ -10,9 +10,17 @@
  * layer_count). */
 #include "compile.h"
 
+static bool counts_blocks(const Program *p)
+{
+    const Settings *set = &p->set;
+    return set->account_at.source >= 0 || set->first.value > 0 ||
+           set->last.value > 0;
+}
+
 static bool enough_layers(Program *p)
 {
-    if (p->layer_count >= p->copy_chunks || p->set.split == SPLIT_EXPLICIT)
+    if (p->layer_count >= p->copy_chunks || p->set.split == SPLIT_EXPLICIT ||
+        counts_blocks(p))
         return true;
     const Settings *set = &p->set;
     Span at = set->stages.at;
@@ -74,8 +82,9 @@ static bool split_fits(Program *p)
     return false;
 }
 
-/* Even: sizes differ by at most one, the larger ones first. Balanced: by the
- * operations of forward and backward, the loss with its layer. */
+/* Even: sizes differ by at most one, the larger ones at one end. Balanced: by
+ * the operations of forward and backward, the loss with its layer. NULL: it was
+ * reported. */
 static const int *chunk_sizes(Program *p)
 {
     if (p->set.split == SPLIT_EXPLICIT)
@@ -89,9 +98,13 @@ static const int *chunk_sizes(Program *p)
                        placed_ranks(p), sizes);
         return sizes;
     }
+    if (counts_blocks(p))
+        return even_blocks(p, sizes) ? sizes : NULL;
+    int least = p->layer_count / p->copy_chunks,
+        more = p->layer_count % p->copy_chunks;
     for (int c = 0; c < p->copy_chunks; c++)
-        sizes[c] = p->layer_count / p->copy_chunks +
-                   (c < p->layer_count % p->copy_chunks);
+        sizes[p->set.even_back ? p->copy_chunks - 1 - c : c] = least +
+                                                               (c < more);
     return sizes;
 }
 
@@ -220,6 +233,8 @@ bool partition(Program *p)
     if (!given_fit(p))
         return false;
     const int *sizes = chunk_sizes(p), *rank = placed_ranks(p);
+    if (!sizes)
+        return false;
     if (p->copies > 1)
         copy_model(p);
     p->chunks = arena_take(p->arena,

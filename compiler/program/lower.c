@@ -396,9 +396,23 @@ static bool can_be_run(Program *p)
     return false;
 }
 
+/* A block in the place of a layer that the file does not have is right for a
+ * plan, and wrong for a model. An emulation computes nothing. */
+static bool is_trainable(Program *p)
+{
+    if (!p->stand_ins || p->emulate)
+        return true;
+    error_at(p, p->set.split_at,
+             "`m` of the layout weighs as much as a block, which is for plans "
+             "alone: the model has no layer `mtp` to train");
+    help(p, "define `layer mtp { ... }` and put `mtp : mtp` behind the blocks, "
+            "or leave `m` out");
+    return false;
+}
+
 bool lower(Program *p)
 {
-    if (!can_be_run(p))
+    if (!can_be_run(p) || !is_trainable(p))
         return false;
     p->programs = arena_take(p->arena, sizeof *p->programs * (size_t)p->ranks);
     size_t places = MICRO_KINDS * (size_t)p->chunk_count *

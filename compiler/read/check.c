@@ -77,7 +77,8 @@ static bool add_layer(Checker *c, const Tree *entry, const char *name)
                                           input,
                                           result.tensor,
                                           c->first_op,
-                                          p->op_count - c->first_op};
+                                          p->op_count - c->first_op,
+                                          strcmp(call->text, "mtp") == 0};
     return p->errors == errors;
 }
 
@@ -316,6 +317,57 @@ static void check_entry(Checker *c, const Tree *model, const Tree *entry)
         tie(c, model, entry, next);
 }
 
+/* ---- layers `mtp` ---- */
+
+static bool predicts(const Tree *entry)
+{
+    return entry->kind == TREE_ENTRY && strcmp(entry->child->text, "mtp") == 0;
+}
+
+static bool is_repeated(const Tree *entry)
+{
+    const Tree *count = entry->kind == TREE_ENTRY ? entry->child->next : NULL;
+    return count && count->kind != TREE_TIED && !predicts(entry);
+}
+
+/* The entry behind which blocks stand in for the `m` of a layout; NULL: the model
+ * has its own, or needs none. */
+static const Tree *place_of_stand_ins(Program *p, const Tree *model)
+{
+    const Tree *last = NULL, *layer = find_layer(p, "mtp");
+    if (!layout_count(p, LAYOUT_PREDICTION))
+        return NULL;
+    for (const Tree *entry = model->child; entry; entry = entry->next) {
+        if (predicts(entry))
+            return NULL;
+        last = is_repeated(entry) ? entry : last;
+    }
+    if (!layer)
+        return last;
+    error_at(
+        p, p->set.split_at,
+        "the layout has `m`, and there is a layer `mtp`, but the model has "
+        "no entry of it");
+    note_at(p, layer->name, "the layer is defined here");
+    if (last)
+        note_at(p, last->at, "the entry belongs behind this one");
+    help(p, "mtp : mtp");
+    return NULL;
+}
+
+/* Each weighs as much as a block, and lies where the layer would. */
+static void add_stand_ins(Checker *c, const Tree *block)
+{
+    Program *p = c->p;
+    int count = layout_count(p, LAYOUT_PREDICTION);
+    for (int i = 0; i < count && p->layer_count < MAX_LAYERS; i++) {
+        if (!add_layer(c, block, text_format(p->arena, "m.%d", i)))
+            return;
+        p->layers[p->layer_count - 1].predicts = true;
+        p->stand_ins++;
+    }
+}
+
 static void check_name(Program *p, const Tree *model, const Tree *entry)
 {
     const Tree *before = find_entry(model, entry->text);
@@ -453,10 +505,14 @@ static void check_model(Checker *c, const Tree *model)
         check_input(c, entry);
     else
         p->input = unknown_tensor(c, model->at).tensor;
+    const Tree *stand_ins = place_of_stand_ins(p, model);
     for (; entry && !c->over; entry = entry->next) {
+        int errors = p->errors;
         if (entry->kind == TREE_ENTRY && !is_loss(entry))
             check_entry(c, model, entry);
-        else if (is_loss(entry) && !entry->next)
+        if (entry == stand_ins && p->errors == errors)
+            add_stand_ins(c, entry);
+        if (is_loss(entry) && !entry->next)
             check_loss(c, loss = entry);
     }
     if (p->errors == c->errors)

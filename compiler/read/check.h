@@ -6,6 +6,7 @@
  *     check_number.c    the value of a constant expression
  *     check_schedule.c  schedule blocks: names, actions, marks
  *     check_cluster.c   numbers of the cluster block, machines with a name
+ *     check_split.c     split and account
  *     check_train.c     settings of train that are more than a number
  *     check_settings.c  lets and the blocks pipeline, train and cluster */
 #ifndef CHECK_H
@@ -86,6 +87,13 @@ int clip_values(const Tree *value);
 void default_train(Settings *set);
 void check_train(Program *p);
 
+/* ---- check_split.c ---- */
+
+const Tree *set_split(Program *p, const SettingRow *row, Span at, const Tree *value);
+int split_values(const Tree *value);
+const Tree *set_account(Program *p, const SettingRow *row, Span at, const Tree *value);
+void check_split(Program *p);
+
 /* ---- check_cluster.c ---- */
 
 const Tree *set_given(Program *p, const SettingRow *row, Span at,
@@ -113,7 +121,8 @@ Placement named_list(const Settings *set, Placement first);
 
 /* ---- layout.c ---- */
 
-void read_layout(Program *p, const Tree *value);  // text -> set.sizes, counting `t` alone
+bool is_layout(const Tree *value);                // of a split: a text, or a list of lists
+void read_layout(Program *p, const Tree *value);  // -> set.layout
 void take_virtual(Program *p);  // set.virtuals of a layout, unless the file has it
 
 static inline bool is_written(Number number)

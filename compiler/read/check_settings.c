@@ -204,40 +204,6 @@ static const Tree *set_schedule(Program *p, const SettingRow *row, Span at,
     return value->next;
 }
 
-static const Tree *set_split(Program *p, const SettingRow *row, Span at,
-                             const Tree *value)
-{
-    (void)row;
-    p->set.split_at = at;
-    if (value->kind == TREE_NAME && strcmp(value->text, "even") == 0)
-        return value->next;
-    if (value->kind == TREE_STRING) {
-        read_layout(p, value);
-        return value->next;
-    }
-    if (value->kind == TREE_NAME && strcmp(value->text, "balanced") == 0) {
-        p->set.split = SPLIT_BALANCED;
-        return value->next;
-    }
-    if (value->kind != TREE_LIST || !value->child) {
-        error_at(p, value->at,
-                 "a split is `even`, `balanced` or a list of layers per chunk");
-        help(p, "split balanced");
-        return value->next;
-    }
-    p->set.split = SPLIT_EXPLICIT;
-    p->set.split_at = value->at;
-    for (const Tree *size = value->child; size; size = size->next) {
-        long layers = 1;
-        whole_number(p, size, "a chunk's number of layers", 0, 1 << 20,
-                     &layers);
-        p->set.sizes = array_grow(p->arena, p->set.sizes, p->set.size_count,
-                                  sizeof *p->set.sizes);
-        p->set.sizes[p->set.size_count++] = (int)layers;
-    }
-    return value->next;
-}
-
 /* placement [0 1 1 0]: whether it fits the stages is seen when they are known. */
 static void set_ranks(Program *p, const Tree *list)
 {
@@ -318,8 +284,11 @@ const SettingRow setting_rows[] = {
         "a name of `pipec --help schedules`, one of the file's, or from \"order.csv\"",
         set_schedule, .values = schedule_values},
     {"pipeline", "split", "split even",
-        "layers of the chunks: even, balanced, [3 4 4 3], or a layout, \"Et*2|tL\"",
-        set_split, .values = NULL},
+        "layers of the chunks: even, balanced, [3 4 4 3], first 2 last 1, or a layout, \"Et*2|tL\"",
+        set_split, .values = split_values},
+    {"pipeline", "account", "account embedding, loss",
+        "an even split counts blocks, and what stands before them or behind as one more; or none",
+        set_account, .values = NULL},
     {"pipeline", "placement", "placement loop", 
         "which rank has a chunk: loop, vee, wave, twin, or each chunk's rank, [0 1 1 0]",
         set_placement, .values = NULL},
@@ -420,11 +389,22 @@ static void unknown_key(Program *p, const char *block, const char *name,
         help(p, "`pipec --help settings` lists the settings");
 }
 
+/* embedding, loss: names without brackets around them. */
+static bool is_comma_list(const Tree *value)
+{
+    return value->kind == TREE_LIST && value->text;
+}
+
 /* Sets one key from the values at `value`; returns the first value that is not
  * its own. */
 static const Tree *set_key(Program *p, const SettingRow *row, Span at,
                            const Tree *value)
 {
+    if (value && is_comma_list(value) && row->set != set_account) {
+        error_at(p, value->at, "`%s` takes no list with commas", row->key);
+        help(p, "settings of one line stand side by side: stages 4  rows 2");
+        return value->next;
+    }
     if (value)
         return row->set(p, row, at, value);
     error_at(p, at, "`%s` needs a value", row->key);
@@ -511,7 +491,8 @@ static void defaults(Settings *set)
             *field_of(set, &setting_rows[i]) = (Number){
                 setting_rows[i].fallback, nowhere};
     set->split_at = set->schedule_at = set->data_at = nowhere;
-    set->dtype_at = set->placement_at = nowhere;
+    set->dtype_at = set->placement_at = set->account_at = nowhere;
+    set->first.at = set->last.at = nowhere;
     default_train(set);
 }
 
@@ -609,6 +590,7 @@ void check_settings(Program *p)
     set_defines(p, &seen);
     check_blocks(p, &seen);
     check_list(p);
+    check_split(p);
     if (!p->set.listed && !p->set.schedule_path)
         take_virtual(p);
     if (p->set.schedule_at.source < 0)

@@ -1,95 +1,175 @@
 /* layout.c: Megatron's pipeline layout as a split.
  *
- *     split "Et*3|(tt|)*2tL"      E: what stands before the repeated layers
- *                                 t: one of them    L: what stands behind, and
- *     stage 0  E t t t            the loss          |: the next stage
- *     stage 1  t t                x*n, (..)*n: n times    ,: nothing
- *     stage 2  t t
- *     stage 3  t L
+ *     split "Et*3|(tt|)*2|tmL"    E: what stands before the blocks
+ *                                 t: a block      m: a layer `mtp`
+ *     stage 0  E t t t            L: what stands behind, and the loss
+ *     stage 1  t t                |: the next stage
+ *     stage 2  t t                x*n, (..)*n: n times
+ *     stage 3                     ,: nothing
+ *     stage 4  t m L
  *
- * A stage is a chunk. The text becomes one number per stage as it is read;
- * a repetition is a loop over the same bytes, so nothing is ever as long as
- * what it stands for. */
-#include "compile.h"
+ *     split [["embedding", "decoder"], [], ["decoder", "loss"]]     the same as a list
+ *
+ * A stage is a chunk, and may be empty. Letters become numbers per stage as
+ * they are read; a repetition is a loop over the same bytes, so nothing is ever
+ * as long as what it stands for.
+ *
+ * What is refused is what Megatron-LM refuses (pipeline_parallel_layer_layout.py,
+ * parse_str_to_list and validate_layer_layout), but for two rules about where
+ * `m` and `L` stand, of which we only warn; see megatron_rules. */
+#include "layout.h"
 #include "check.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { MOST_SYMBOLS = 1 << 20 };
 
+const LayoutWord layout_words[LAYOUT_WORDS] = {
+    [LAYOUT_EMBEDDING] = {'E', "embedding", "the embedding"},
+    [LAYOUT_BLOCK] = {'t', "decoder", "a block"},
+    [LAYOUT_PREDICTION] = {'m', "mtp", "a layer `mtp`"},
+    [LAYOUT_LOSS] = {'L', "loss", "the head and the loss"},
+};
+
 typedef struct Layout {
     Program *p;
-    const char *text;
-    Span at;            // of the text, with its quotes
+    const char *text;   // NULL: it is a list
+    Span at;            // of the text, with its quotes; of the list
     int symbols;        // so far
-    int in_stage;       // letters of the stage so far
-    int layers;         // of them, t
-    bool embeds, ends;  // E, L are there
+    LayoutStage stage;  // the one at hand
+    int last;           // kind of the last word; -1: none yet
 } Layout;
 
-static bool wrong(Layout *l, int from, int to, const char *why)
+static bool wrong(Layout *l, Span at, const char *why)
 {
-    Span at = {l->at.source, l->at.begin + 1 + from, l->at.begin + 1 + to};
     error_at(l->p, at, "%s", why);
     return false;
 }
 
-static void end_stage(Layout *l)
+static Span piece(const Layout *l, int from, int to)
 {
-    Settings *set = &l->p->set;
-    set->sizes = array_grow(l->p->arena, set->sizes, set->size_count,
-                            sizeof *set->sizes);
-    set->sizes[set->size_count++] = l->layers;
-    l->in_stage = l->layers = 0;
+    return (Span){l->at.source, l->at.begin + 1 + from, l->at.begin + 1 + to};
 }
 
-static bool next_stage(Layout *l, int at)
+/* As the user writes it. */
+static const char *name_of(const Layout *l, int kind)
 {
-    if (l->in_stage) {
-        end_stage(l);
-        return true;
+    const LayoutWord *word = &layout_words[kind];
+    return l->text ? text_format(l->p->arena, "`%c`", word->letter)
+                   : text_format(l->p->arena, "\"%s\"", word->word);
+}
+
+/* ---- stages ---- */
+
+/* All of it, for what is wrong with no part alone. */
+static Span whole(const Layout *l)
+{
+    return l->text && *l->text ? piece(l, 0, (int)strlen(l->text)) : l->at;
+}
+
+static bool too_many(Layout *l)
+{
+    return wrong(l, whole(l),
+                 text_format(l->p->arena, "a layout of more than %d symbols",
+                             MOST_SYMBOLS));
+}
+
+static bool end_stage(Layout *l)
+{
+    Settings *set = &l->p->set;
+    if (++l->symbols > MOST_SYMBOLS)
+        return too_many(l);
+    set->layout = array_grow(l->p->arena, set->layout, set->size_count,
+                             sizeof *set->layout);
+    set->layout[set->size_count++] = l->stage;
+    l->stage = (LayoutStage){{0}};
+    return true;
+}
+
+/* Words come in the order of their kinds. */
+static bool add_word(Layout *l, int kind, Span at)
+{
+    bool begins = l->last < 0 && l->p->set.size_count == 0;
+    if (kind == LAYOUT_EMBEDDING && !begins) {
+        wrong(l, at,
+              text_format(l->p->arena, "%s comes once, at the beginning",
+                          name_of(l, kind)));
+        help(l->p, "the first stage computes the embedding");
+        return false;
     }
-    wrong(l, at, at + 1,
-          text_format(l->p->arena, "stage %d of the layout is empty",
-                      l->p->set.size_count));
-    help(l->p, "a stage has at least one layer; stages are numbered from 0");
+    if (kind < l->last) {
+        wrong(l, at,
+              text_format(l->p->arena, "%s behind %s", name_of(l, kind),
+                          name_of(l, l->last)));
+        help(l->p, "the order is %s, %s, %s, %s", name_of(l, 0), name_of(l, 1),
+             name_of(l, 2), name_of(l, 3));
+        return false;
+    }
+    if (++l->symbols > MOST_SYMBOLS)
+        return too_many(l);
+    l->last = kind;
+    l->stage.of[kind]++;
+    return true;
+}
+
+static bool is_whole_layout(Layout *l)
+{
+    const Settings *set = &l->p->set;
+    int last = set->size_count - 1;
+    const char *first_word = name_of(l, LAYOUT_EMBEDDING),
+               *last_word = name_of(l, LAYOUT_LOSS);
+    Span at = whole(l);
+    if (last < 0 || !set->layout[0].of[LAYOUT_EMBEDDING])
+        return wrong(l, at,
+                     text_format(l->p->arena,
+                                 "the layout does not begin with %s",
+                                 first_word));
+    if (set->layout[last].of[LAYOUT_LOSS])
+        return true;
+    if (l->last != LAYOUT_LOSS)
+        return wrong(l, at,
+                     text_format(l->p->arena, "the layout does not end with %s",
+                                 last_word));
+    wrong(l, at,
+          text_format(l->p->arena,
+                      "stage %d, the last one, has no %s, but the loss is "
+                      "computed there",
+                      last, last_word));
+    help(l->p, "end with the stage of %s", last_word);
     return false;
 }
 
-static bool letter(Layout *l, char c, int at)
+/* ---- texts ---- */
+
+static int kind_of(char letter)
 {
-    if (c == 'E' && (l->embeds || l->symbols > 1))
-        return wrong(l, at, at + 1, "`E` comes once, at the beginning");
-    if (c == 'm') {
-        wrong(l, at, at + 1,
-              "`m`, multi-token prediction, has no meaning here");
-        help(l->p, "leave it out, with its stage");
-        return false;
-    }
-    if (c != 'E' && c != 't' && c != 'L') {
-        wrong(l, at, at + 1, "a layout has no such symbol");
-        help(l->p, "E is the embedding, t a layer, L the head and the loss, | "
-                   "the next stage; t*3 and (tt|)*3 repeat");
-        return false;
-    }
-    l->embeds |= c == 'E';
-    l->ends |= c == 'L';
-    l->in_stage++;
-    l->layers += c == 't';
-    return true;
+    int kind = 0;
+    while (kind < LAYOUT_WORDS && layout_words[kind].letter != letter)
+        kind++;
+    return kind;
+}
+
+static const char *all_words(Program *p)
+{
+    const char *list = "";
+    for (int i = 0; i < LAYOUT_WORDS; i++)
+        list = text_format(p->arena, "%s%c %s%s, ", list,
+                           layout_words[i].letter, i ? "" : "is ",
+                           layout_words[i].what);
+    return list;
 }
 
 static bool symbol(Layout *l, int at)
 {
-    char c = l->text[at];
-    if (l->ends)
-        return wrong(l, at, at + 1, "`L` comes once, at the end");
-    if (++l->symbols > MOST_SYMBOLS)
-        return wrong(l, 0, (int)strlen(l->text),
-                     text_format(l->p->arena,
-                                 "a layout of more than %d symbols",
-                                 MOST_SYMBOLS));
-    return c == '|' ? next_stage(l, at) : letter(l, c, at);
+    int kind = kind_of(l->text[at]);
+    if (l->text[at] == '|')
+        return end_stage(l);
+    if (kind < LAYOUT_WORDS)
+        return add_word(l, kind, piece(l, at, at + 1));
+    wrong(l, piece(l, at, at + 1), "a layout has no such symbol");
+    help(l->p, "%s| the next stage; t*3 and (tt|)*3 repeat", all_words(l->p));
+    return false;
 }
 
 static int skip_commas(const Layout *l, int at)
@@ -110,11 +190,11 @@ static bool times(Layout *l, int *at, int *count)
         if (*count <= MOST_SYMBOLS)
             *count = 10 * *count + l->text[i] - '0';
     *at = i;
-    if (*count >= 1 && *count <= MOST_SYMBOLS)
+    if (i > star + 1 && *count <= MOST_SYMBOLS)
         return true;
-    return wrong(l, star, i > star + 1 ? i : star + 1,
+    return wrong(l, piece(l, star, i > star + 1 ? i : star + 1),
                  text_format(l->p->arena,
-                             "`*` needs a whole number from 1 to %d behind it",
+                             "`*` needs a whole number from 0 to %d behind it",
                              MOST_SYMBOLS));
 }
 
@@ -124,9 +204,12 @@ static bool run_of_symbols(Layout *l, int from, int to)
     for (int at = skip_commas(l, from); at < to; at = skip_commas(l, at)) {
         int first = at++, count;
         if (l->text[first] == '*')
-            return wrong(l, first, at, "`*` has nothing before it to repeat");
+            return wrong(l, piece(l, first, at),
+                         "`*` has nothing before it to repeat");
         if (!times(l, &at, &count))
             return false;
+        if (++l->symbols > MOST_SYMBOLS)  // a step, even without a word
+            return too_many(l);
         for (int i = 0; i < count; i++)
             if (!symbol(l, first))
                 return false;
@@ -140,16 +223,17 @@ static bool group(Layout *l, int *at)
     int open = *at, close = open + 1 + (int)strcspn(l->text + open + 1, "()");
     int behind = close + 1, count;
     if (l->text[close] == '(') {
-        wrong(l, close, close + 1, "a group inside a group");
+        wrong(l, piece(l, close, close + 1), "a group inside a group");
         help(l->p, "write the inner one out: layouts do not nest");
         return false;
     }
     if (!l->text[close])
-        return wrong(l, open, open + 1, "`(` is not closed");
+        return wrong(l, piece(l, open, open + 1), "`(` is not closed");
     if (skip_commas(l, open + 1) == close)
-        return wrong(l, open, close + 1, "a group of nothing");
+        return wrong(l, piece(l, open, close + 1), "a group of nothing");
     if (l->text[skip_commas(l, behind)] != '*') {
-        wrong(l, close, close + 1, "a group needs a number of repetitions");
+        wrong(l, piece(l, close, close + 1),
+              "a group needs a number of repetitions");
         help(l->p, "(tt|)*3");
         return false;
     }
@@ -171,35 +255,97 @@ static bool all_symbols(Layout *l)
             return false;
         at += plain;
         if (l->text[at] == ')')
-            return wrong(l, at, at + 1, "`)` closes no group");
+            return wrong(l, piece(l, at, at + 1), "`)` closes no group");
         if (l->text[at] == '(' && !group(l, &at))
+            return false;
+    }
+    return end_stage(l);
+}
+
+/* ---- lists ---- */
+
+/* As Megatron reads it: in any case, with white space around it. */
+static bool is_word(const char *text, const char *word)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    for (; *word; text++, word++)
+        if (tolower((unsigned char)*text) != *word)
+            return false;
+    while (isspace((unsigned char)*text))
+        text++;
+    return !*text;
+}
+
+static bool list_word(Layout *l, const Tree *at)
+{
+    const char *names[LAYOUT_WORDS];
+    for (int i = 0; at->kind == TREE_STRING && i < LAYOUT_WORDS; i++) {
+        if (is_word(at->text, layout_words[i].word))
+            return add_word(l, i, at->at);
+        names[i] = layout_words[i].word;
+    }
+    if (at->kind != TREE_STRING) {
+        wrong(l, at->at, "a stage of a layout is a list of words in quotes");
+        help(l->p, "[\"embedding\", \"decoder\"]");
+        return false;
+    }
+    const char *near = nearest(at->text, names, LAYOUT_WORDS);
+    wrong(l, at->at, "a layout has no such word");
+    if (near)
+        help(l->p, "did you mean \"%s\"", near);
+    else
+        help(l->p, "the words are %s, %s, %s, %s", name_of(l, 0), name_of(l, 1),
+             name_of(l, 2), name_of(l, 3));
+    return false;
+}
+
+static bool all_stages(Layout *l, const Tree *list)
+{
+    for (const Tree *stage = list->child; stage; stage = stage->next) {
+        if (stage->kind != TREE_LIST) {
+            wrong(l, stage->at, "a layout is a list of lists, one for a stage");
+            help(l->p,
+                 "[[\"embedding\", \"decoder\"], [\"decoder\", \"loss\"]]");
+            return false;
+        }
+        for (const Tree *word = stage->child; word; word = word->next)
+            if (!list_word(l, word))
+                return false;
+        if (!end_stage(l))
             return false;
     }
     return true;
 }
 
-static bool read_text(Layout *l)
+bool is_layout(const Tree *value)
 {
-    int length = (int)strlen(l->text);
-    if (!all_symbols(l))
-        return false;
-    if (!l->embeds)
-        return wrong(l, 0, length, "the layout does not begin with `E`");
-    if (!l->ends)
-        return wrong(l, 0, length, "the layout does not end with `L`");
-    return true;
+    return value->kind == TREE_STRING ||
+           (value->kind == TREE_LIST && value->child &&
+            (value->child->kind == TREE_LIST ||
+             value->child->kind == TREE_STRING));
 }
 
 void read_layout(Program *p, const Tree *value)
 {
-    Layout l = {.p = p, .text = value->text, .at = value->at};
+    bool text = value->kind == TREE_STRING;
+    Layout l = {
+        .p = p, .text = text ? value->text : NULL, .at = value->at, .last = -1};
     p->set.split = SPLIT_EXPLICIT;
     p->set.split_at = value->at;
-    p->set.layout = value->text;
-    if (read_text(&l))
-        end_stage(&l);
-    else
+    if (!(text ? all_symbols(&l) : all_stages(&l, value)) ||
+        !is_whole_layout(&l)) {
         p->set.size_count = 0;
+        p->set.layout = NULL;
+    }
+}
+
+int layout_count(const Program *p, int kind)
+{
+    int count = 0;
+    for (int i = 0; p->set.layout && i < p->set.size_count; i++)
+        count += p->set.layout[i].of[kind];
+    return count;
 }
 
 /* Megatron gives v by the stages of the text. */
@@ -216,96 +362,12 @@ void take_virtual(Program *p)
         return;
     }
     error_at(p, set->split_at,
-             "the layout has %d stages, which is no multiple of `stages`, %d",
-             count, stages);
+             "the layout has %d stage%s, which is no multiple of `stages`, %d",
+             count, count == 1 ? "" : "s", stages);
     note_at(p, set->stages.at, "from here");
     if (count > stages)
         help(p, "use `stages %d`, or a layout of %d or %d stages", count,
              count / stages * stages, (count / stages + 1) * stages);
     else
         help(p, "use `stages %d`, or a layout of %d stages", count, stages);
-}
-
-/* ---- with the layers of the model ---- */
-
-static bool is_repeated(const Layer *layer)
-{
-    return strchr(layer->name, '.') != NULL;
-}
-
-static bool has_all_layers(Program *p, int first, int last)
-{
-    int layers = 0;
-    for (int i = 0; i < p->set.size_count; i++)
-        layers += p->set.sizes[i];
-    if (layers == last - first + 1)
-        return true;
-    error_at(p, p->set.split_at,
-             "the layout has %d `t`, but the model has %d layers from %s to %s",
-             layers, last - first + 1, p->layers[first].name,
-             p->layers[last].name);
-    note_at(p, p->layers[first].at, "they are repeated here");
-    return false;
-}
-
-/* A stage of the layout is a chunk. */
-static void help_count(Program *p)
-{
-    const Settings *set = &p->set;
-    if (set->listed)
-        help(p,
-             "use a layout of %d stages: one for each chunk of the placement",
-             set->listed_count);
-    else if (!is_written(set->stages))
-        help(p, "use `stages %d`", set->size_count);
-    else if (set->size_count % p->ranks == 0)
-        help(p, "use `virtual %d`, or leave it out",
-             set->size_count / p->ranks);
-    else
-        help(p, "use a layout of %d stages: stages times virtual",
-             p->copy_chunks);
-}
-
-/* The layers before and behind belong to E, in the first stage, and to L, in
- * the last. */
-bool fit_layout(Program *p)
-{
-    Settings *set = &p->set;
-    int first = 0, last = p->layer_count - 1;
-    while (first < p->layer_count && !is_repeated(&p->layers[first]))
-        first++;
-    while (last > first && !is_repeated(&p->layers[last]))
-        last--;
-    if (first == p->layer_count) {
-        error_at(p, set->split_at,
-                 "no entry of the model is repeated, so a "
-                 "layout has no `t`");
-        help(p, "split even, or a list of layers per chunk");
-        return false;
-    }
-    if (set->size_count != p->copy_chunks) {
-        error_at(p, set->split_at, "the layout has %d stages for %d chunk%s",
-                 set->size_count, p->copy_chunks,
-                 p->copy_chunks == 1 ? "" : "s");
-        if (set->listed)
-            note_at(p, set->placement_at, "the chunks are placed here");
-        else
-            note_at(p, set->stages.at, "%g stages, from here",
-                    set->stages.value);
-        help_count(p);
-        return false;
-    }
-    if (!has_all_layers(p, first, last))
-        return false;
-    set->sizes[0] += first;
-    set->sizes[set->size_count - 1] += p->layer_count - 1 - last;
-    int empty = !set->sizes[0] ? 0 : set->size_count - 1;
-    if (set->sizes[empty])
-        return true;
-    error_at(p, set->split_at,
-             empty ? "stage %d has `L` alone, but no layer stands behind %s"
-                   : "stage %d has `E` alone, but no layer stands before %s",
-             empty, p->layers[empty ? last : first].name);
-    help(p, "a stage has at least one layer; the loss is not one of them");
-    return false;
 }

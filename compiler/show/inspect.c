@@ -208,6 +208,7 @@ void inspect(Program *p, FILE *out, bool colour, bool all)
             chunks_text(p), p->copies > 1 ? " x 2 copies" : "", p->microbatches,
             (int)p->set.rows.value, x->seq);
     partition_table(p, out);
+    layout_table(p, out);
     fprintf(out, "\nschedule %s: %s\n", p->set.schedule->name,
             p->set.schedule->summary);
     timeline(p, out, &(Timeline){"", -1, colour, all ? 0 : 6, 0});

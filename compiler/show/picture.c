@@ -8,6 +8,7 @@
 typedef struct Format {
     const char *suffix;
     void (*write)(Program *p, FILE *out, const Look *look);
+    bool (*can)(Program *p);  // reports why not; NULL: always
 } Format;
 
 /* The plan and the others. */
@@ -46,9 +47,16 @@ static void write_text(Program *p, FILE *out, const Look *look)
     (look->text ? look->text : inspect)(p, out, false, look->all);
 }
 
+static void write_layout(Program *p, FILE *out, const Look *look)
+{
+    (void)look;
+    layout_file(p, out);
+}
+
 static const Format formats[] = {
-    {".svg", write_svg}, {".html", write_html}, {".json", write_trace},
-    {".csv", write_csv}, {".txt", write_text},
+    {".svg", write_svg, NULL},    {".html", write_html, NULL},
+    {".json", write_trace, NULL}, {".csv", write_csv, NULL},
+    {".txt", write_text, NULL},   {".layout", write_layout, has_layout},
 };
 
 static const Format *find_format(const char *path)
@@ -64,11 +72,12 @@ static const Format *find_format(const char *path)
 
 bool can_picture(Program *p, const char *path)
 {
-    if (find_format(path))
-        return true;
+    const Format *format = find_format(path);
+    if (format)
+        return !format->can || format->can(p);
     error_plain(p, "`%s` has none of the endings of a picture", path);
-    help(p, "use .svg, .html, .json (Chrome trace), .csv (PyTorch schedule) or "
-            ".txt");
+    help(p, "use .svg, .html, .json (Chrome trace), .csv (PyTorch schedule), "
+            ".layout (Megatron-LM) or .txt");
     return false;
 }
 

@@ -599,8 +599,8 @@ bool picture_measured(Program *p, const char *path)
     const char *suffix = strrchr(path, '.');
     if (!can_picture(p, path))
         return false;
-    if (strcmp(suffix, ".csv") == 0) {
-        error_plain(p, "a .csv holds no times: nothing of --measured");
+    if (strcmp(suffix, ".csv") == 0 || strcmp(suffix, ".layout") == 0) {
+        error_plain(p, "a %s holds no times: nothing of --measured", suffix);
         return false;
     }
     Program *real = measured_plan(p);
