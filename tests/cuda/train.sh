@@ -60,6 +60,12 @@ done
 # Ranks of unequal numbers of chunks.
 train uneven --target cuda -D dtype=f32 -D 'placement=[0 1 1 2 0]' -D schedule=naive -D microbatches=5 &&
     check uneven f32-5 0
+# Chunks without layers, which hand on what they get.
+for transport in nccl local; do
+    name=$transport-empty
+    train $name --target cuda -D dtype=f32 -D stages=4 -D schedule=zbh1 -D microbatches=5 -D 'split="E||t*4|L"' \
+        --transport $transport && check $name f32-5 0
+done
 four="-D stages=4 -D schedule=1f1b -D microbatches=5"
 # shellcheck disable=SC2086
 train direct --target cuda -D dtype=f32 $four --graph off && check direct f32-5 0

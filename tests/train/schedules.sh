@@ -18,7 +18,7 @@ train() {
     shift
     mkdir -p "$into.peaks"
     CC="${CC:-cc} -Wl,--wrap=pp_start -Wl,--wrap=pp_finish $PWD/peak.o" PEAK=$PWD/$into.peaks \
-        "$pipec" run "$here/bits.pipe" -D steps="${STEPS:-4}" -o out --quiet --losses "$into.losses" --save "$into.weights" "$@" >log 2>&1 &&
+        "$pipec" run "${model:-$here/bits.pipe}" -D steps="${STEPS:-4}" -o out --quiet --losses "$into.losses" --save "$into.weights" "$@" >log 2>&1 &&
         return
     echo "not ok $into: $(head -3 log | tr '\n' ' ')"
     return 1
@@ -55,3 +55,30 @@ for M in 3 8; do
             trained one-$M "$name" 2
     done
 done
+
+# Chunks without layers: alone, side by side, where a V turns, between ranks and within one; the end in two chunks.
+while read -r schedule P layout; do
+    name=$schedule-$P-$layout
+    train "$name" -D stages="$P" -D microbatches=3 -D schedule="$schedule" -D split="\"$layout\"" --delay "${DELAY:-400}" </dev/null &&
+        trained "$(case $schedule in bfs) echo newest-3 ;; dualpipe) echo copies-3 ;; *) echo one-3 ;; esac)" "$name" "$P"
+done <<END
+1f1b 4 Et||ttt|L
+zbh1 4 E||t*4|L
+zbh2 4 E|t*4||L
+dualpipe 4 E||t*4|L
+auto 4 E||t*4|L
+eager 4 Et|t*3|L|L
+interleaved 4 Et||t|||t||tL
+zbh1 4 Et||t|||t||tL
+zbv 4 Et|t|t||||t|L
+vmin 2 Ett||t|tL
+dualpipev 2 Ettt|||tL
+hanayo 2 Et|||t|||t|tL
+bfs 2 Et||t||||tt|L
+END
+# A layer `mtp` of a layout is a layer like others.
+sed -e 's/^model/layer mtp { x + linear(layernorm(x), dim) }\n&/' -e 's/^ *ln_f/    next : mtp\n&/' "$here/bits.pipe" >mtp.pipe
+cp "$here/bits.pipe" bits.pipe
+model=mtp.pipe
+train mtp -D stages=1 -D schedule=naive -D microbatches=3
+train mtp-4 -D stages=4 -D schedule=1f1b -D microbatches=3 -D 'split="Et*4||m|L"' && trained mtp mtp-4 4
