@@ -1,4 +1,4 @@
-/* layout.c: Megatron's pipeline layout as a split.
+/* layout.c: Megatron's pipeline layouts, read as a split and written of a plan.
  *
  *     split "Et*3|(tt|)*2|tmL"    E: what stands before the blocks
  *                                 t: a block      m: a layer `mtp`
@@ -182,17 +182,19 @@ static int skip_commas(const Layout *l, int at)
 /* `*n` at `at`, if it is there; moves behind it. */
 static bool times(Layout *l, int *at, int *count)
 {
-    int star = skip_commas(l, *at), i = star + 1;
+    int star = skip_commas(l, *at), i = star + 1, digits = 0;
     *count = 1;
     if (l->text[star] != '*')
         return true;
-    for (*count = 0; l->text[i] >= '0' && l->text[i] <= '9'; i++)
+    *count = 0;
+    for (i = skip_commas(l, i); l->text[i] >= '0' && l->text[i] <= '9';
+         i = skip_commas(l, i + 1), digits++)
         if (*count <= MOST_SYMBOLS)
             *count = 10 * *count + l->text[i] - '0';
     *at = i;
-    if (i > star + 1 && *count <= MOST_SYMBOLS)
+    if (digits && *count <= MOST_SYMBOLS)
         return true;
-    return wrong(l, piece(l, star, i > star + 1 ? i : star + 1),
+    return wrong(l, piece(l, star, digits ? i : star + 1),
                  text_format(l->p->arena,
                              "`*` needs a whole number from 0 to %d behind it",
                              MOST_SYMBOLS));
@@ -339,6 +341,46 @@ void read_layout(Program *p, const Tree *value)
         p->set.layout = NULL;
     }
 }
+
+/* ---- writing ---- */
+
+static const char *repeated(Arena *arena, const char *text, char letter,
+                            int count)
+{
+    if (count > 2)
+        return text_format(arena, "%s%c*%d", text, letter, count);
+    for (; count > 0; count--)
+        text = text_format(arena, "%s%c", text, letter);
+    return text;
+}
+
+static const char *stage_text(Arena *arena, const LayoutStage *stage)
+{
+    const char *text = "";
+    for (int i = 0; i < LAYOUT_WORDS; i++)
+        text = repeated(arena, text, layout_words[i].letter, stage->of[i]);
+    return text;
+}
+
+/* Stages that are alike are written once; not the last, which ends in no |. */
+const char *layout_text(Arena *arena, const LayoutStage *stages, int count)
+{
+    const char *text = "";
+    for (int i = 0; i < count - 1;) {
+        const char *own = stage_text(arena, &stages[i]);
+        int alike = 1;
+        while (i + alike < count - 1 &&
+               memcmp(&stages[i], &stages[i + alike], sizeof *stages) == 0)
+            alike++;
+        text = alike > 1 ? text_format(arena, "%s(%s|)*%d", text, own, alike)
+                         : text_format(arena, "%s%s|", text, own);
+        i += alike;
+    }
+    return text_format(arena, "%s%s", text,
+                       stage_text(arena, &stages[count - 1]));
+}
+
+/* ---- the layout of the file ---- */
 
 int layout_count(const Program *p, int kind)
 {

@@ -1,5 +1,5 @@
-/* layout.h: what a layout is written with, for its reader (layout.c) and its
- * writer (show/layout_write.c). */
+/* layout.h: the words of Megatron's layouts, and a plan's stages as a text of
+ * them. Reading is declared in check.h. */
 #ifndef LAYOUT_H
 #define LAYOUT_H
 
@@ -12,5 +12,8 @@ typedef struct LayoutWord {
 } LayoutWord;
 
 extern const LayoutWord layout_words[LAYOUT_WORDS];
+
+/* What read_layout makes the same stages of. */
+const char *layout_text(Arena *arena, const LayoutStage *stages, int count);
 
 #endif

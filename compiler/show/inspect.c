@@ -69,6 +69,11 @@ static void partition_table(Program *p, FILE *out)
                 chunk->work[ENTRY_INPUT] / 1e6, chunk->work[ENTRY_WEIGHT] / 1e6,
                 4 * (p->frames[c].keep + p->frames[c].hold));
     }
+    if (p->stand_ins)
+        fprintf(out,
+                "m.%s in place of layers `mtp`, which the file does not have: "
+                "as heavy as a block, for plans alone\n",
+                p->stand_ins == 1 ? "0" : "0 and others");
     for (int t = 0; t < p->tie_count; t++)
         tie_line(p, &p->ties[t], out);
     if (p->copies > 1)

@@ -54,9 +54,22 @@ static const char *load_text(Program *p, double load)
     return text_format(p->arena, "%.4g %s", load, units[unit]);
 }
 
+static bool has_empty_chunk(const Program *p)
+{
+    for (int c = 0; c < p->copy_chunks; c++)
+        if (!p->chunks[c].layer_count)
+            return true;
+    return false;
+}
+
 /* Another split is only worth a line when its slowest rank is faster. */
 static void better_split(Program *p, double most, double mean, FILE *out)
 {
+    if (p->layer_count < p->copy_chunks) {
+        fputs("fewer layers than chunks: `split balanced` has none for each\n",
+              out);
+        return;
+    }
     if (p->set.given[ACT_F].count) {
         fputs("the file gives times of chunks, so no split weighs them\n", out);
         return;
@@ -88,6 +101,9 @@ static void better_split(Program *p, double most, double mean, FILE *out)
         for (int c = 0; c < p->copy_chunks; c++)
             fprintf(out, "%s%d", c ? " " : "", sizes[c]);
         fputs("]\n", out);
+    } else if (has_empty_chunk(p)) {
+        fputs("`split balanced`, which leaves no chunk empty, is no better\n",
+              out);
     } else if (most <= bound * 1.005 || p->layer_count == p->copy_chunks) {
         fputs("no split of whole layers has a faster slowest rank\n", out);
     } else {

@@ -19,7 +19,7 @@ void timeline(Program *p, FILE *out, const Timeline *look);     // ranks x time
 const char *time_text(Program *p, double time);             // of the plan: "33", or "1.234 ms"
 const char *layers_text(Program *p, int chunk);             // "h.0 .. h.2"; "none"
 
-/* ---- layout_write.c: the cut as Megatron-LM takes it ---- */
+/* ---- megatron.c: the cut as Megatron-LM takes it ---- */
 
 bool has_layout(Program *p);                                // reports why there is none
 void layout_file(Program *p, FILE *out);                    // X.layout: a layout, flags, what differs

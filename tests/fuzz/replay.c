@@ -101,6 +101,8 @@ static void draw(Program *p, FILE *out)
     picture_html(&p, 1, out);
     picture_trace(&p, 1, out);
     csv_write(p, out, true);
+    if (has_layout(p))
+        layout_file(p, out);
 }
 
 /* What plans the file again. */

@@ -1,12 +1,12 @@
-/* layout_write.c: the cut as Megatron-LM takes it: a layout, and the flags that
+/* megatron.c: the cut as Megatron-LM takes it: a layout, and the flags that
  * belong to it.
  *
  *     # PP rank 0    embedding,decoder*2 @0    decoder*2 @8
  *     --pipeline-model-parallel-size 4
  *     --pipeline-model-parallel-layout "Et*2|(tt|)*6tL"
  *
- * Reads: layers, chunks, order, set. What it writes in quotes is read by
- * read/layout.c, from the same words, and makes the same cut. Lines that begin
+ * Reads: layers, chunks, order, set. The text in quotes is written and
+ * read by read/layout.c, and makes the same cut. Lines that begin
  * with # say what else there is to know: the table in the form of Megatron's
  * own, and whether its schedule is this one. What is said of that is from
  * megatron/core/pipeline_parallel/schedules.py and training/arguments.py. */
@@ -70,45 +70,6 @@ bool has_layout(Program *p)
     return false;
 }
 
-/* ---- the text ---- */
-
-static const char *repeated(Arena *arena, const char *text, char letter,
-                            int count)
-{
-    for (; count > 2; count = 0)
-        text = text_format(arena, "%s%c*%d", text, letter, count);
-    for (; count > 0; count--)
-        text = text_format(arena, "%s%c", text, letter);
-    return text;
-}
-
-static const char *stage_text(Arena *arena, const LayoutStage *stage)
-{
-    const char *text = "";
-    for (int i = 0; i < LAYOUT_WORDS; i++)
-        text = repeated(arena, text, layout_words[i].letter, stage->of[i]);
-    return text;
-}
-
-/* Stages that are alike are written once; not the last, which ends in no |. */
-static const char *layout_text(Program *p, const LayoutStage *stages)
-{
-    const char *text = "";
-    int last = p->copy_chunks - 1;
-    for (int c = 0; c < last;) {
-        const char *own = stage_text(p->arena, &stages[c]);
-        int alike = 1;
-        while (c + alike < last &&
-               memcmp(&stages[c], &stages[c + alike], sizeof *stages) == 0)
-            alike++;
-        text = alike > 1 ? text_format(p->arena, "%s(%s|)*%d", text, own, alike)
-                         : text_format(p->arena, "%s%s|", text, own);
-        c += alike;
-    }
-    return text_format(p->arena, "%s%s", text,
-                       stage_text(p->arena, &stages[last]));
-}
-
 /* ---- the table ---- */
 
 /* "embedding,decoder*3 @0": of the first block of the stage, or of the next one. */
@@ -160,8 +121,10 @@ void layout_table(Program *p, FILE *out)
         p->set.account_at.source < 0)
         return;
     count_blocks(p, &blocks);
-    fprintf(out, "as Megatron-LM has it, with the number of the first block of "
-                 "each stage:\n");
+    fputs("as Megatron-LM has it", out);
+    if (p->set.placement != PLACE_LOOP)
+        fprintf(out, ", chunk c on rank c mod %d", p->ranks);
+    fputs(", with the number of the first block of each stage:\n", out);
     table(p, stages_of(p, &blocks), "", out);
 }
 
@@ -203,14 +166,19 @@ static bool has_ends(const Cut *cut)
            blocks_in(cut, cut->ranks - 1);
 }
 
+/* One is left out where it says what the ranks between have anyway. */
 static const char *end_flags(const Cut *cut)
 {
-    int own = cut->chunks / cut->ranks;
-    return text_format(cut->p->arena,
-                       " --decoder-first-pipeline-num-layers %d "
-                       "--decoder-last-pipeline-num-layers %d",
-                       own * blocks_in(cut, 0),
-                       own * blocks_in(cut, cut->ranks - 1));
+    int own = cut->chunks / cut->ranks, last = cut->ranks - 1;
+    Arena *arena = cut->p->arena;
+    const char *text = "";
+    if (last == 1 || blocks_in(cut, 0) != blocks_in(cut, 1))
+        text = text_format(arena, " --decoder-first-pipeline-num-layers %d",
+                           own * blocks_in(cut, 0));
+    if (last == 1 || blocks_in(cut, last) != blocks_in(cut, 1))
+        text = text_format(arena, "%s --decoder-last-pipeline-num-layers %d",
+                           text, own * blocks_in(cut, last));
+    return text;
 }
 
 /* NULL: only a layout makes this cut. */
@@ -238,12 +206,13 @@ static void write_other_flags(const Cut *cut, FILE *out)
 {
     const char *flags = other_flags(cut);
     int own = cut->chunks / cut->ranks;
-    if (!flags)
-        return;
-    fprintf(out, "# the same cut without a layout:");
-    if (own > 1)
-        fprintf(out, " --num-virtual-stages-per-pipeline-rank %d", own);
-    fprintf(out, "%s\n", flags[0] || own > 1 ? flags : " no flag at all");
+    if (flags && (*flags || own > 1)) {
+        fprintf(out, "# the same cut without a layout:");
+        if (own > 1)
+            fprintf(out, " --num-virtual-stages-per-pipeline-rank %d", own);
+        fprintf(out, "%s\n", flags);
+    } else if (flags)
+        fprintf(out, "# without a layout Megatron-LM cuts alike\n");
 }
 
 /* ---- Megatron's schedule beside this one ---- */
@@ -299,31 +268,55 @@ static int group_of(const Program *p)
     return own && p->copy_chunks > p->ranks ? interleaved_group(p) : p->ranks;
 }
 
-/* NULL: it does not refuse. */
-static const char *megatron_refuses(Program *p, int group)
+/* Each thing that Megatron-LM stops at, in a line. */
+static void write_refused_groups(const Program *p, int group, FILE *out)
 {
     int rest = p->microbatches % group;
     if (p->copy_chunks == p->ranks)
-        return NULL;
+        return;
     if (p->ranks == 1)
-        return "more than one chunk on a single rank";
-    if (group > p->microbatches || group < p->ranks)
-        return text_format(p->arena,
-                           "a group of %d micro-batches: it wants one from %d, "
-                           "the ranks, to %d, the micro-batches",
-                           group, p->ranks, p->microbatches);
-    if (rest && rest < p->ranks)
-        return text_format(p->arena,
-                           "a last group of %d micro-batches: it wants %d at "
-                           "least, the ranks",
-                           rest, p->ranks);
-    return NULL;
+        fputs("# Megatron-LM refuses more than one chunk on a single rank\n",
+              out);
+    else if (p->microbatches < p->ranks)
+        fprintf(out,
+                "# Megatron-LM refuses %d micro-batches: with more than one "
+                "chunk on a rank it wants as many as ranks, %d\n",
+                p->microbatches, p->ranks);
+    else if (group > p->microbatches || group < p->ranks)
+        fprintf(out,
+                "# Megatron-LM refuses groups of %d micro-batches: it wants "
+                "from %d, the ranks, to %d, all of them\n",
+                group, p->ranks, p->microbatches);
+    else if (rest && rest < p->ranks)
+        fprintf(out,
+                "# Megatron-LM refuses a last group of %d micro-batches: it "
+                "wants %d at least, the ranks\n",
+                rest, p->ranks);
+}
+
+static void write_refused_stages(const Program *p, const LayoutStage *stages,
+                                 FILE *out)
+{
+    int predicting = 0, late = 0, ends = 0;
+    for (int c = 0; c < p->copy_chunks; c++) {
+        bool predicts = stages[c].of[LAYOUT_PREDICTION] > 0;
+        predicting += predicts;
+        late += predicts && c >= p->copy_chunks - p->ranks;
+        ends += stages[c].of[LAYOUT_LOSS];
+    }
+    if (predicting > 1 || late < predicting)
+        fputs("# Megatron-LM refuses `m` but in one stage, the last of its "
+              "rank\n",
+              out);
+    if (ends > 1)
+        fputs("# Megatron-LM refuses more than one `L`: what stands behind the "
+              "blocks is in several stages here\n",
+              out);
 }
 
 static void write_schedule(Program *p, int group, FILE *out)
 {
-    const char *own = p->copy_chunks > p->ranks ? "interleaved 1F1B" : "1F1B",
-               *why = megatron_refuses(p, group);
+    const char *own = p->copy_chunks > p->ranks ? "interleaved 1F1B" : "1F1B";
     fprintf(out, "# schedule: ");
     if (p->copies > 1)
         fprintf(out,
@@ -340,12 +333,14 @@ static void write_schedule(Program *p, int group, FILE *out)
                 p->set.schedule->name, own, p->ranks,
                 placement_names[p->set.placement]);
     else
-        fprintf(out,
-                "Megatron-LM does not run the order of `%s`; with these flags "
-                "it runs %s over the same chunks on the same ranks\n",
-                p->set.schedule->name, own);
-    if (why)
-        fprintf(out, "# Megatron-LM refuses %s\n", why);
+        fprintf(
+            out,
+            "Megatron-LM does not run the order of `%s`; with these flags "
+            "it runs %s over the same chunks on the same ranks: `pipec diff "
+            "%s --schedule %s,%s` shows both\n",
+            p->set.schedule->name, own, file_name(p), p->set.schedule->name,
+            p->copy_chunks > p->ranks ? "interleaved" : "1f1b");
+    write_refused_groups(p, group, out);
 }
 
 /* ---- the file ---- */
@@ -380,11 +375,9 @@ void layout_file(Program *p, FILE *out)
     table(p, stages, "# ", out);
     fprintf(out, "# @n: the first block of the stage, from 0\n#\n");
     write_schedule(p, group, out);
-    if (stages[p->copy_chunks - 1].of[LAYOUT_LOSS] != 1 && blocks.behind != 1)
-        fprintf(out,
-                "# Megatron-LM takes one `L` alone: what stands behind the "
-                "blocks is in several stages here\n");
+    write_refused_stages(p, stages, out);
     if (is_plain(p, &blocks, stages))
         write_other_flags(&cut, out);
-    write_flags(p, &blocks, group, layout_text(p, stages), out);
+    write_flags(p, &blocks, group,
+                layout_text(p->arena, stages, p->copy_chunks), out);
 }
