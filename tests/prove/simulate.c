@@ -50,6 +50,7 @@ typedef struct Draw {
     int positions, vocabulary, layers;
     int width[MOST_LAYERS + 1];  // of the input, then of what each layer makes
     int sizes[SIM_CHUNKS];       // layers of each chunk
+    int empty;                   // chunks without any
     bool bf16;
     bool given[4];  // [F B I W] are there times; without F the cost is a unit
     double time[4][SIM_CHUNKS];
@@ -167,6 +168,20 @@ static void draw_schedule(Draw *d)
     draw_ranks(d);
 }
 
+/* Chunks between the first and the last leave their layers to the last one. */
+static int empty_some(Draw *d)
+{
+    int empty = 0;
+    for (int c = 1; c < d->chunks - 1; c++) {
+        if (!chance(d, 40))
+            continue;
+        d->sizes[d->chunks - 1] += d->sizes[c];
+        d->sizes[c] = 0;
+        empty++;
+    }
+    return empty;
+}
+
 static void draw_split(Draw *d, bool even)
 {
     int spare = draw(d, 0, 4), first = d->chunks > 1 ? 0 : 1;
@@ -176,6 +191,7 @@ static void draw_split(Draw *d, bool even)
                            : 1;
     for (int i = 0; i < spare + first && !even; i++)
         d->sizes[draw(d, 0, d->chunks - 1)]++;
+    d->empty = !even && chance(d, 30) ? empty_some(d) : 0;
     say(d, "    split ");
     if (even) {
         say(d, "even\n");
@@ -481,7 +497,7 @@ static void take_times(Draw *d, int chunk, int rank, const double work[3])
         *time[3] = work[2] / flops;
         return;
     }
-    double input = work[1] / (work[1] + work[2]);
+    double both = work[1] + work[2], input = both > 0 ? work[1] / both : 0.5;
     *time[0] = d->time[0][c];
     *time[1] = d->given[1] ? d->time[1][c] : d->time[2][c] + d->time[3][c];
     *time[2] = d->given[2] ? d->time[2][c] : *time[1] * input;
@@ -553,6 +569,7 @@ enum {
     UNEQUAL,
     NODES,
     ADAPTERS,
+    EMPTY,
     FEATURES
 };
 
@@ -565,6 +582,7 @@ static Share shares[FEATURES] = {
     [UNEQUAL] = {"messages of unequal length", 0, PLANS / 3},
     [NODES] = {"several ranks on a node", 0, LEVELS *PLANS / 8},
     [ADAPTERS] = {"adapters that are shared", 0, LEVELS *PLANS / 8},
+    [EMPTY] = {"chunks without layers", 0, PLANS / 10},
 };
 
 static Share rules[WITHOUT_COUNT] = {
@@ -597,6 +615,7 @@ static void count_features(const Draw *d, const Simulation *s)
     shares[UNEQUAL].plans += machine->link > 0 && is_unequal(d, s);
     shares[NODES].plans += machine->node > 1 && d->ranks > 1;
     shares[ADAPTERS].plans += machine->shared && d->ranks > 2;
+    shares[EMPTY].plans += d->empty > 0;
 }
 
 /* Is there anything in the machine that the rule is about. */
