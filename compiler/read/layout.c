@@ -8,7 +8,7 @@
  *     stage 3                     ,: nothing
  *     stage 4  t m L
  *
- *     split [["embedding", "decoder"], [], ["decoder", "loss"]]     the same as a list
+ *     split [["embedding", "decoder"], [], ["decoder"] * 2 + ["loss"]]      the same as a list
  *
  * A stage is a chunk, and may be empty. Letters become numbers per stage as
  * they are read; a repetition is a loop over the same bytes, so nothing is ever
@@ -302,30 +302,63 @@ static bool list_word(Layout *l, const Tree *at)
     return false;
 }
 
-static bool all_stages(Layout *l, const Tree *list)
+/* ["decoder"] * 3 + ["loss"], as in Python. */
+static bool is_list(const Tree *value)
 {
-    for (const Tree *stage = list->child; stage; stage = stage->next) {
-        if (stage->kind != TREE_LIST) {
-            wrong(l, stage->at, "a layout is a list of lists, one for a stage");
-            help(l->p,
-                 "[[\"embedding\", \"decoder\"], [\"decoder\", \"loss\"]]");
-            return false;
-        }
-        for (const Tree *word = stage->child; word; word = word->next)
-            if (!list_word(l, word))
+    if (value->kind != TREE_BINARY)
+        return value->kind == TREE_LIST && !value->text;
+    const Tree *left = value->child, *right = left->next;
+    return value->text[0] == '+'   ? is_list(left) && is_list(right)
+           : value->text[0] == '*' ? is_list(left) != is_list(right)
+                                   : false;
+}
+
+typedef bool Take(Layout *l, const Tree *item);
+
+static bool each_item(Layout *l, const Tree *list, Take *take)
+{
+    long times = 1;
+    if (list->kind == TREE_LIST) {
+        for (const Tree *item = list->child; item; item = item->next)
+            if (!take(l, item))
                 return false;
-        if (!end_stage(l))
+        return true;
+    }
+    const Tree *left = list->child, *right = left->next;
+    if (list->text[0] == '+')
+        return each_item(l, left, take) && each_item(l, right, take);
+    const Tree *inner = is_list(left) ? left : right;
+    if (!whole_number(l->p, inner == left ? right : left, "the repetition", 0,
+                      MOST_SYMBOLS, &times))
+        return false;
+    for (long i = 0; i < times; i++) {
+        if (++l->symbols > MOST_SYMBOLS)
+            return too_many(l);
+        if (!each_item(l, inner, take))
             return false;
     }
     return true;
 }
 
+static bool list_stage(Layout *l, const Tree *stage)
+{
+    if (is_list(stage))
+        return each_item(l, stage, list_word) && end_stage(l);
+    wrong(l, stage->at, "a layout is a list of lists, one for a stage");
+    help(l->p, "[[\"embedding\", \"decoder\"], [\"decoder\", \"loss\"]]");
+    return false;
+}
+
+/* Also of what is none, but can only be meant as one. */
 bool is_layout(const Tree *value)
 {
+    const Tree *first = value->child;
+    if (first && first->kind == TREE_BINARY && first->child->kind == TREE_LIST)
+        return true;
     return value->kind == TREE_STRING ||
-           (value->kind == TREE_LIST && value->child &&
-            (value->child->kind == TREE_LIST ||
-             value->child->kind == TREE_STRING));
+           (value->kind == TREE_BINARY && is_list(value)) ||
+           (value->kind == TREE_LIST && first &&
+            (first->kind == TREE_STRING || is_list(first)));
 }
 
 void read_layout(Program *p, const Tree *value)
@@ -335,7 +368,7 @@ void read_layout(Program *p, const Tree *value)
         .p = p, .text = text ? value->text : NULL, .at = value->at, .last = -1};
     p->set.split = SPLIT_EXPLICIT;
     p->set.split_at = value->at;
-    if (!(text ? all_symbols(&l) : all_stages(&l, value)) ||
+    if (!(text ? all_symbols(&l) : each_item(&l, value, list_stage)) ||
         !is_whole_layout(&l)) {
         p->set.size_count = 0;
         p->set.layout = NULL;

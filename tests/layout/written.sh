@@ -73,6 +73,8 @@ again 2 -D schedule=zbv -D 'split=[3 5 5 3]'
 again 4 -D schedule=dualpipe -D 'split=[3 5 5 3]'
 again 4 -D 'split="Et*3|(t*2|)*4,,t|m|L"'
 again 1 -D 'split="Et*12L"'
+again 3 -D 'split=[["embedding"] + ["decoder"] * 5, 4 * ["decoder"]] + [["Decoder", " decoder "] + ["decoder", "loss"]]'
+again 4 -D 'split=[["embedding"], ["decoder"] * 6] + [[]] * 5 + [["decoder"] * 6 + ["loss"]]'
 
 # golden NAME P OPTION...
 golden() {
