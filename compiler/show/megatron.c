@@ -47,25 +47,53 @@ static LayoutStage *stages_of(Program *p, const Blocks *blocks)
     return stages;
 }
 
+/* Has every rank the same number of chunks. */
+static bool is_even_placed(const Program *p)
+{
+    int *chunks = arena_take(p->arena, sizeof *chunks * (size_t)p->ranks);
+    for (int c = 0; c < p->copy_chunks; c++)
+        chunks[p->chunks[c].rank]++;
+    for (int r = 1; r < p->ranks && p->copies == 1; r++)
+        if (chunks[r] != chunks[0])
+            return false;
+    return true;
+}
+
+/* Chunk c on rank c mod P, as there. */
+static bool is_loop(const Program *p)
+{
+    for (int c = 0; c < p->copy_chunks; c++)
+        if (p->chunks[c].rank != c % p->ranks)
+            return false;
+    return true;
+}
+
 bool has_layout(Program *p)
 {
     Blocks blocks;
-    const char *name = NULL;
+    int late = -1;
+    if (!is_even_placed(p)) {
+        error_plain(p,
+                    "ranks have %s chunks, but Megatron-LM has the same number "
+                    "on each",
+                    chunks_text(p));
+        help(p, "use a placement with as many chunks on every rank");
+        return false;
+    }
     if (!count_blocks(p, &blocks)) {
         error_plain(p, "no entry of the model is repeated, so there are no "
                        "blocks to write a layout of");
         help(p, "write them as one entry: h : block * 12");
         return false;
     }
-    for (int i = 0; i < blocks.before && !name; i++)
-        if (chunk_of_layer(p, i) > 0)
-            name = p->layers[i].name;
-    if (!name)
+    for (int i = 0; i < blocks.before && late < 0; i++)
+        late = chunk_of_layer(p, i) > 0 ? i : late;
+    if (late < 0)
         return true;
     error_plain(p,
                 "%s is in chunk %d, but the `E` of a layout is all that stands "
                 "before the blocks, in the first stage",
-                name, p->chunks[1].first_layer);
+                p->layers[late].name, chunk_of_layer(p, late));
     help(p, "split first 1, account embedding, or a layout of your own");
     return false;
 }
@@ -117,12 +145,13 @@ static void table(Program *p, const LayoutStage *stages, const char *margin,
 void layout_table(Program *p, FILE *out)
 {
     Blocks blocks;
-    if (!p->set.layout && !p->set.first.value && !p->set.last.value &&
-        p->set.account_at.source < 0)
+    if ((!p->set.layout && !p->set.first.value && !p->set.last.value &&
+         p->set.account_at.source < 0) ||
+        !is_even_placed(p))
         return;
     count_blocks(p, &blocks);
     fputs("as Megatron-LM has it", out);
-    if (p->set.placement != PLACE_LOOP)
+    if (!is_loop(p))
         fprintf(out, ", chunk c on rank c mod %d", p->ranks);
     fputs(", with the number of the first block of each stage:\n", out);
     table(p, stages_of(p, &blocks), "", out);
@@ -326,12 +355,13 @@ static void write_schedule(Program *p, int group, FILE *out)
     else if (is_megatrons(p, group))
         fprintf(out, "Megatron-LM's %s runs these actions in this order\n",
                 own);
-    else if (p->set.placement != PLACE_LOOP)
-        fprintf(out,
-                "Megatron-LM has no `%s`; it runs %s, and chunk c lies on rank "
-                "c mod %d there, not as a %s: only the sizes are the same\n",
-                p->set.schedule->name, own, p->ranks,
-                placement_names[p->set.placement]);
+    else if (!is_loop(p))
+        fprintf(
+            out,
+            "Megatron-LM runs %s, and chunk c lies on rank c mod %d there, "
+            "not as `%s` has it, placed %s%s: only the sizes are the same\n",
+            own, p->ranks, p->set.schedule->name, p->set.listed ? "" : "as a ",
+            placement_text(p));
     else
         fprintf(
             out,

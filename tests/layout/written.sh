@@ -91,6 +91,7 @@ golden plain 4 -D account=none
 golden groups 4 -D virtual=2 -D 'schedule=interleaved(group = 8)' -D 'split="Et*2|(t|)*5,tt|tttL"'
 golden vee 2 -D schedule=zbv -D 'split=[3 5 0 8]'
 golden twin 4 -D schedule=dualpipe
+golden own 2 -D schedule=naive -D 'placement=[0 0 1 1]' -D 'split=first 4'
 golden split 4 -D schedule=zbh1 -D 'split=first 4 last 2'
 golden prediction 4 -D microbatches=3 -D 'split="Et*3|(t*2|)*4,,t|m|L"'
 golden ends 4 -D 'split=[8 6 1 1]'
@@ -105,3 +106,4 @@ refused() {
     else echo "not ok $name: $(head -2 "$scratch/said" | tr '\n' ' ')"; fi
 }
 refused front 'wpe is in chunk 1, but the `E` of a layout' -D 'split=[1 7 4 4]'
+refused uneven 'ranks have 1 to 2 chunks' -D stages=2 -D schedule=naive -D 'placement=[0 1 0]'
