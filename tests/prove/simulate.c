@@ -459,10 +459,10 @@ static void say_cluster(Draw *d)
     say(d, "}\n");
 }
 
-static void draw_plan(Draw *d, int number, Target target)
+static void draw_plan(Draw *d, int number, Target target, Meeting meet)
 {
     *d = (Draw){.state = (uint64_t)number * 0x1234567};
-    d->machine.posted = target == TARGET_CUDA;
+    d->machine.meet = meet;
     draw_schedule(d);
     draw_given(d);
     say_pipeline(d);
@@ -523,10 +523,11 @@ static void take_machine(Draw *d, const Program *p)
     }
 }
 
-static bool plan(Program **out, const char *text, Target target)
+static bool plan(Program **out, const char *text, Target target, Meeting meet)
 {
     plan_target = target;
     Program *p = *out = open_plan(text);
+    p->meet = meet;
     return parse(p) && check(p) && import(p) && graph(p) && partition(p) &&
            schedule(p) && communicate(p) && prove(p) && memory(p);
 }
@@ -562,6 +563,7 @@ typedef struct Share {  // of the plans
 
 enum {
     POSTED,
+    PAIR,
     OWN,
     FROM_FILE,
     LISTED,
@@ -575,6 +577,7 @@ enum {
 
 static Share shares[FEATURES] = {
     [POSTED] = {"receives are posted", 0, PLANS / 3},
+    [PAIR] = {"a pair of ranks has one queue", 0, PLANS / 3},
     [OWN] = {"an order of its own", 0, PLANS / 6},
     [FROM_FILE] = {"of these, from a file", 0, PLANS / 12},
     [LISTED] = {"a list of ranks", 0, PLANS / 6},
@@ -593,6 +596,7 @@ static Share rules[WITHOUT_COUNT] = {
     [WITHOUT_NODES] = {"ranks of a node are nearer", 0, LEVELS * 1000},
     [WITHOUT_ADAPTERS] = {"an adapter carries one message at a time", 0,
                           LEVELS * 800},
+    [WITHOUT_SHARING] = {"both directions of a pair share one wire", 0, 1000},
 };
 
 static bool is_unequal(const Draw *d, const Simulation *s)
@@ -607,7 +611,8 @@ static bool is_unequal(const Draw *d, const Simulation *s)
 static void count_features(const Draw *d, const Simulation *s)
 {
     const Machine *machine = &d->machine;
-    shares[POSTED].plans += machine->posted;
+    shares[POSTED].plans += machine->meet == MEET_POSTED;
+    shares[PAIR].plans += machine->meet == MEET_PAIR;
     shares[OWN].plans += !d->schedule;
     shares[FROM_FILE].plans += d->from_file;
     shares[LISTED].plans += d->listed;
@@ -623,8 +628,9 @@ static bool applies(const Machine *machine, Without rule)
 {
     switch (rule) {
     case WITHOUT_WIRES: return machine->link > 0 || machine->node_link > 0;
-    case WITHOUT_POSTS: return machine->posted;
-    case WITHOUT_BLOCKING: return !machine->posted;
+    case WITHOUT_POSTS: return machine->meet != MEET_BLOCKING;
+    case WITHOUT_BLOCKING: return machine->meet == MEET_BLOCKING;
+    case WITHOUT_SHARING: return machine->meet == MEET_PAIR;
     case WITHOUT_NODES: return machine->node > 1;
     case WITHOUT_ADAPTERS: return machine->shared && machine->link > 0;
     default: return true;
@@ -642,13 +648,17 @@ static void count_rules(const Draw *d, const Program *p, double makespan)
             rules[w].plans++;
 }
 
+static const char *const meeting_words[] = {[MEET_BLOCKING] = "blocking",
+                                            [MEET_POSTED] = "posted",
+                                            [MEET_PAIR] = "pair"};
+
 static void report(const Draw *d, int number, const char *what)
 {
     enum { SHOWN = 3 };
     failed++;
     if (failed <= SHOWN)
         printf("not ok plan %d, %s: %s\n%s", number,
-               d->machine.posted ? "cuda" : "cpu", what, d->text);
+               meeting_words[d->machine.meet], what, d->text);
 }
 
 static void random_plan(int number)
@@ -657,8 +667,11 @@ static void random_plan(int number)
     static Simulation s;
     Program *p;
     Target target = number % 2 ? TARGET_CUDA : TARGET_CPU;
-    draw_plan(&d, number, target);
-    if (!plan(&p, d.text, target)) {
+    Meeting meet = number % 3 == 0         ? MEET_PAIR
+                   : target == TARGET_CUDA ? MEET_POSTED
+                                           : MEET_BLOCKING;
+    draw_plan(&d, number, target, meet);
+    if (!plan(&p, d.text, target, meet)) {
         fflush(p->diagnostics);
         report(&d, number, plan_said);
         close_plan(p);
@@ -693,7 +706,7 @@ static void golden(const char *text, const Machine *machine, double makespan)
 {
     static Simulation s;
     Program *p;
-    bool good = plan(&p, text, TARGET_CPU);
+    bool good = plan(&p, text, TARGET_CPU, machine->meet);
     if (!good)
         fputs(plan_said, stdout);
     good = good && simulate(&s, p->arena, machine, p->lists, WITHOUT_NOTHING);
@@ -709,7 +722,8 @@ static void golden(const char *text, const Machine *machine, double makespan)
 
 static Machine equal_chunks(int ranks, double time, double bytes, double link)
 {
-    Machine machine = {.ranks = ranks, .node = 1, .link = link};
+    Machine machine = {
+        .ranks = ranks, .meet = MEET_BLOCKING, .node = 1, .link = link};
     for (int c = 0; c < SIM_CHUNKS; c++) {
         for (int kind = 0; kind < 4; kind++)
             machine.compute[kind][c] = time;
@@ -718,14 +732,21 @@ static Machine equal_chunks(int ranks, double time, double bytes, double link)
     return machine;
 }
 
-/* 8 messages of 10 ms, one after another, each way. */
+/* 8 messages of 10 ms, one after another, each way; with one queue for both ways
+ * 16, of which none has to wait for a rank: the wire is busy from 1 to 161. */
 static void link_fills(void)
 {
     static const struct {
+        Meeting meet;
         const char *schedule;
         double latency, makespan;  // ms
-    } rows[] = {{"gpipe", 0, 164}, {"1f1b", 0, 106}, {"eager", 0, 94},
-                {"gpipe", 5, 174}, {"1f1b", 5, 146}, {"eager", 5, 112}};
+    } rows[] = {
+        {MEET_BLOCKING, "gpipe", 0, 164}, {MEET_BLOCKING, "1f1b", 0, 106},
+        {MEET_BLOCKING, "eager", 0, 94},  {MEET_BLOCKING, "gpipe", 5, 174},
+        {MEET_BLOCKING, "1f1b", 5, 146},  {MEET_BLOCKING, "eager", 5, 112},
+        {MEET_PAIR, "gpipe", 0, 164},     {MEET_PAIR, "1f1b", 0, 162},
+        {MEET_PAIR, "eager", 0, 162},     {MEET_PAIR, "1f1b", 5, 167},
+    };
     Machine machine = equal_chunks(2, 1e-3, 4000, 400e3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[512];
@@ -735,6 +756,7 @@ static void link_fills(void)
                  "cluster { forward 1ms backward 1ms link 400k latency %.0fms "
                  "}\n",
                  rows[i].schedule, rows[i].latency);
+        machine.meet = rows[i].meet;
         machine.latency = rows[i].latency * 1e-3;
         golden(text, &machine, rows[i].makespan * 1e-3);
     }

@@ -18,7 +18,7 @@ enum { SIM_RANKS = 8, SIM_CHUNKS = 32 };
 
 typedef struct Machine {  // every number of the text that makes times
     int ranks;
-    bool posted;
+    Meeting meet;
     double compute[4][SIM_CHUNKS];  // [F B I W][chunk] s
     double bytes[SIM_CHUNKS];       // of a message over the boundary before it
     double link, latency;           // between machines; link 0: takes no time
@@ -36,6 +36,7 @@ typedef enum {
     WITHOUT_WAITS,     // WAIT does nothing
     WITHOUT_NODES,     // every rank has a machine of its own
     WITHOUT_ADAPTERS,
+    WITHOUT_SHARING,  // pair: each direction has a wire of its own
     WITHOUT_COUNT
 } Without;
 
@@ -52,8 +53,8 @@ typedef struct Parcel {
     double ready, end, arrive;
 } Parcel;
 
-typedef struct Wire {  // its messages are neighbours, in the order sent
-    int first, count, received, next;
+typedef struct Wire {  // its messages are neighbours, in their order
+    int first, count, matched, next;
 } Wire;
 
 typedef struct Simulation {
@@ -63,7 +64,7 @@ typedef struct Simulation {
     Arena *arena;
     Parcel *messages;
     int message_count;
-    Wire wires[SIM_RANKS][SIM_RANKS];  // [from][to]
+    Wire wires[SIM_RANKS][SIM_RANKS];  // [from][to]; shared: [lower][higher]
     double adapter_end[SIM_RANKS];     // [machine]
     int *message[SIM_RANKS];           // [rank][entry] that it is about, or -1
     int next[SIM_RANKS];               // [rank] the entry to take
@@ -101,13 +102,57 @@ static int earlier_message(const Simulation *s, int rank, int entry,
     return -1;
 }
 
+static bool is_posted(const Simulation *s)
+{
+    return s->machine->meet != MEET_BLOCKING;
+}
+
+static bool share_wires(const Simulation *s)
+{
+    return s->machine->meet == MEET_PAIR && s->without != WITHOUT_SHARING;
+}
+
+static Wire *wire_of(Simulation *s, int from, int to)
+{
+    bool turned = share_wires(s) && from > to;
+    return turned ? &s->wires[to][from] : &s->wires[from][to];
+}
+
+static bool is_end(Action a)
+{
+    return is_send(a.kind) || is_receive(a.kind);
+}
+
+/* Of the two ends of a message one gives its place on the wire: the SEND, or
+ * where both directions share the wire that in the list of the lower rank. */
+static bool gives_place(const Simulation *s, int rank, Action a)
+{
+    return is_end(a) && (share_wires(s) ? rank < a.peer : is_send(a.kind));
+}
+
+static Wire *wire_of_end(Simulation *s, int rank, Action a)
+{
+    return is_send(a.kind) ? wire_of(s, rank, a.peer)
+                           : wire_of(s, a.peer, rank);
+}
+
+static Parcel parcel_of(int rank, Action a)
+{
+    bool sends = is_send(a.kind);
+    return (Parcel){.from = sends ? rank : a.peer,
+                     .to = sends ? a.peer : rank,
+                     .boundary = boundary_of(a),
+                     .micro = a.micro,
+                     .back = goes_back(a.kind)};
+}
+
 static void lay_out_wires(Simulation *s)
 {
     int ranks = s->machine->ranks;
     for (int r = 0; r < ranks; r++)
         for (int i = 0; i < s->lists[r].count; i++)
-            if (is_send(s->lists[r].at[i].kind))
-                s->wires[r][s->lists[r].at[i].peer].count++;
+            if (gives_place(s, r, s->lists[r].at[i]))
+                wire_of_end(s, r, s->lists[r].at[i])->count++;
     for (int from = 0; from < ranks; from++) {
         for (int to = 0; to < ranks; to++) {
             Wire *wire = &s->wires[from][to];
@@ -120,40 +165,51 @@ static void lay_out_wires(Simulation *s)
                                            sizeof *s->messages);
 }
 
-static void number_sends(Simulation *s, int rank)
+static void number_places(Simulation *s, int rank)
 {
     for (int i = 0; i < s->lists[rank].count; i++) {
         Action a = s->lists[rank].at[i];
-        if (!is_send(a.kind))
+        if (!gives_place(s, rank, a))
             continue;
-        Wire *wire = &s->wires[rank][a.peer];
+        Wire *wire = wire_of_end(s, rank, a);
         int message = wire->first + wire->count++;
         s->message[rank][i] = message;
-        s->messages[message] = (Parcel){.from = rank,
-                                         .to = a.peer,
-                                         .boundary = boundary_of(a),
-                                         .micro = a.micro,
-                                         .back = goes_back(a.kind)};
+        s->messages[message] = parcel_of(rank, a);
     }
 }
 
-/* False when the k-th RECV does not want what the k-th SEND sends. */
-static bool number_receives(Simulation *s, int rank)
+static bool is_same(const Parcel *a, const Parcel *b)
+{
+    return a->from == b->from && a->to == b->to && a->boundary == b->boundary &&
+           a->micro == b->micro && a->back == b->back;
+}
+
+/* False when the k-th end of one list is no end of the message of the other's
+ * k-th. */
+static bool number_matches(Simulation *s, int rank)
 {
     for (int i = 0; i < s->lists[rank].count; i++) {
         Action a = s->lists[rank].at[i];
-        if (!is_receive(a.kind))
+        if (!is_end(a) || gives_place(s, rank, a))
             continue;
-        Wire *wire = &s->wires[a.peer][rank];
-        if (wire->received == wire->count)
+        Wire *wire = wire_of_end(s, rank, a);
+        if (wire->matched == wire->count)
             return false;
-        int message = wire->first + wire->received++;
+        int message = wire->first + wire->matched++;
         s->message[rank][i] = message;
-        const Parcel *m = &s->messages[message];
-        if (m->boundary != boundary_of(a) || m->micro != a.micro ||
-            m->back != goes_back(a.kind))
+        Parcel mine = parcel_of(rank, a);
+        if (!is_same(&mine, &s->messages[message]))
             return false;
     }
+    return true;
+}
+
+static bool all_matched(const Simulation *s)
+{
+    for (int from = 0; from < s->machine->ranks; from++)
+        for (int to = 0; to < s->machine->ranks; to++)
+            if (s->wires[from][to].matched < s->wires[from][to].count)
+                return false;
     return true;
 }
 
@@ -182,11 +238,11 @@ static bool number_messages(Simulation *s)
         s->message[r] = arena_take(s->arena, room * sizeof(int));
         for (size_t i = 0; i < room; i++)
             s->message[r][i] = -1;
-        number_sends(s, r);
+        number_places(s, r);
     }
     for (int r = 0; r < s->machine->ranks; r++)
-        good = good && number_receives(s, r) && number_others(s, r);
-    return good;
+        good = good && number_matches(s, r) && number_others(s, r);
+    return good && all_matched(s);
 }
 
 /* ---- one instant ---- */
@@ -222,7 +278,7 @@ static bool must_wait(const Simulation *s, int rank, int entry)
 {
     Action a = s->lists[rank].at[entry];
     int message = s->message[rank][entry];
-    bool posted = s->machine->posted;
+    bool posted = is_posted(s);
     if (is_compute(a.kind))
         return s->without == WITHOUT_BLOCKING && !posted && message >= 0 &&
                !has_arrived(s, message);
@@ -301,7 +357,7 @@ static bool move_wire(Simulation *s, Wire *wire)
         wire->next++;
         return true;
     }
-    bool awaits_post = s->machine->posted && !m->posted;
+    bool awaits_post = is_posted(s) && !m->posted;
     if (m->state == READY || !m->sent ||
         (awaits_post && s->without != WITHOUT_POSTS))
         return false;
@@ -312,8 +368,15 @@ static bool move_wire(Simulation *s, Wire *wire)
     return true;
 }
 
-/* The adapter takes the message that has been ready for longest; the loops find
- * equal ones by sender, then by receiver. */
+/* In which order an adapter takes them. */
+static bool is_earlier(const Parcel *a, const Parcel *b)
+{
+    if (a->ready != b->ready)
+        return a->ready < b->ready;
+    return a->from != b->from ? a->from < b->from : a->to < b->to;
+}
+
+/* The adapter takes the message that has been ready for longest. */
 static bool move_adapter(Simulation *s, int machine)
 {
     if (s->adapter_end[machine] > s->now)
@@ -322,10 +385,11 @@ static bool move_adapter(Simulation *s, int machine)
     for (int from = 0; from < s->machine->ranks; from++) {
         for (int to = 0; to < s->machine->ranks; to++) {
             const Wire *wire = &s->wires[from][to];
-            if (machine_of_rank(s, from) != machine || wire->next == wire->count)
+            if (wire->next == wire->count)
                 continue;
             Parcel *m = &s->messages[wire->first + wire->next];
-            if (m->state == READY && (!first || m->ready < first->ready))
+            if (m->state == READY && machine_of_rank(s, m->from) == machine &&
+                (!first || is_earlier(m, first)))
                 first = m;
         }
     }
