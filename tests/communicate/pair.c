@@ -622,9 +622,9 @@ static void grid(void)
     static const int stages[] = {2, 3, 4, 8}, micros[] = {1, 2, 4, 8, 12};
     static Case c;
     for (int n = 0; n < schedule_count; n++)
-        for (int i = 0; i < 4 * 5 * 4; i++)
+        for (int i = 0; i < 4 * 5 * 4 * 2; i++)
             if (is_case(&c, schedules[n], stages[i % 4], i / 20 % 4 + 1,
-                        micros[i / 4 % 5], false))
+                        micros[i / 4 % 5], i / 80))
                 for (int timed = 0; timed < 2; timed++)
                     free_messages(&c, timed);
 }
