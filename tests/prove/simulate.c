@@ -810,11 +810,39 @@ static void levels(void)
           "latency 1s node 2 node_link 32 node_latency 250ms", 19);
 }
 
+/* Ranks 2 and 3 of one machine have a message for the other machine ready at
+ * 26, and rank 2's goes first, though the pair of rank 3 is that of rank 0. */
+static void equal_at_adapter(void)
+{
+    static const Meeting ways[] = {MEET_POSTED, MEET_PAIR};
+    Machine machine = equal_chunks(4, 1, 4, 4);
+    machine.node = 2;
+    machine.node_link = 4;
+    machine.shared = true;
+    for (int c = 0; c < SIM_CHUNKS; c++)
+        machine.compute[ACT_F][c] = 2;
+    for (int i = 0; i < 2; i++) {
+        machine.meet = ways[i];
+        golden("model m { input x[1]; a : linear(1) * 8; loss : mse }\n"
+               "schedule mine {\n"
+               "    F(0, 0)\n"
+               "    if r < 3 { F(1, 0) F(0, 1) B(0, 1) F(1, 1) }\n"
+               "    if r == 3 { F(0, 1) B(0, 1) F(1, 0) F(1, 1) }\n"
+               "    B(1, 1) B(0, 0) B(1, 0)\n"
+               "}\n"
+               "pipeline { stages 4 virtual 2 microbatches 2 schedule mine }\n"
+               "cluster { forward 2s backward 1s link 4 node 2 adapter shared "
+               "}\n",
+               &machine, 56);
+    }
+}
+
 int main(void)
 {
     link_fills();
     unequal_messages();
     levels();
+    equal_at_adapter();
     int file = mkstemps(order_path, 4);
     if (file < 0) {
         printf("not ok %s cannot be made\n", order_path);
