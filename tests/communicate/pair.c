@@ -140,8 +140,8 @@ static bool plan(Program **out, const Case *c, Meeting meet)
 {
     Program *p = *out = open_plan(c->text);
     p->meet = meet;
-    return parse(p) && check(p) && graph(p) && partition(p) && schedule(p) &&
-           communicate(p) && prove(p);
+    return parse(p) && check(p) && import(p) && graph(p) && partition(p) &&
+           schedule(p) && communicate(p) && prove(p);
 }
 
 static bool is_case(Case *c, const Schedule *schedule, int ranks, int virtuals,
