@@ -102,7 +102,7 @@ void add_receive(Program *p, int rank, Action maker, int from)
                          0});
 }
 
-void add_send(Program *p, int rank, Action maker)
+static void add_send(Program *p, int rank, Action maker)
 {
     int peer;
     if (what_goes(p, maker, &peer))
@@ -111,7 +111,7 @@ void add_send(Program *p, int rank, Action maker)
                              maker.chunk, maker.micro, peer, 0, maker.written});
 }
 
-void add_take(Program *p, int rank, Action a)
+static void add_take(Program *p, int rank, Action a)
 {
     int peer;
     if (what_comes(p, a, &peer))
@@ -138,21 +138,27 @@ static void receive_for(Wires *wires, int rank, int entry)
         add_receive(p, rank, line->messages[line->taken], peer);
 }
 
+void add_computes(Program *p, int rank, int first, int end)
+{
+    const List *order = &p->order[rank];
+    bool posts = meeting_of(p) != MEET_BLOCKING;
+    for (int i = first; posts && i < end; i++)
+        add_take(p, rank, order->at[i]);
+    for (int i = first; i < end; i++)
+        push_action(p, &p->lists[rank], order->at[i]);
+    for (int i = first; i < end; i++)
+        add_send(p, rank, order->at[i]);
+}
+
 /* The entries from `first` to `last`: all messages that they need, they
  * themselves, all that they make. */
 static void run_entries(Wires *wires, int rank, int first, int last)
 {
     Program *p = wires->p;
-    const List *order = &p->order[rank];
     bool posts = meeting_of(p) != MEET_BLOCKING;
     for (int i = first; i <= last + posts; i++)
         receive_for(wires, rank, i);
-    for (int i = first; posts && i <= last; i++)
-        add_take(p, rank, order->at[i]);
-    for (int i = first; i <= last; i++)
-        push_action(p, &p->lists[rank], order->at[i]);
-    for (int i = first; i <= last; i++)
-        add_send(p, rank, order->at[i]);
+    add_computes(p, rank, first, last + 1);
 }
 
 static void rank_list(Wires *wires, int rank)

@@ -8,9 +8,10 @@
 #include "compile.h"
 
 void open_lists(Program *p);
-void add_take(Program *p, int rank, Action a);                      // of what comes, if anything does
 void add_receive(Program *p, int rank, Action maker, int from);     // of what the maker sends
-void add_send(Program *p, int rank, Action maker);                  // if anything goes
+/* Entries [first, end) of the order, which run as one: TAKEs of what comes, they
+ * themselves, SENDs of what goes. */
+void add_computes(Program *p, int rank, int first, int end);
 void add_collectives(Program *p);                                   // at the ends of the lists; finds ties
 
 void queue_lists(Program *p);       // -> lists, whole

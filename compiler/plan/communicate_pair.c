@@ -54,6 +54,12 @@ static Times new_times(Program *p)
     return times;
 }
 
+/* Do this entry and the next run as one. */
+static bool is_pair(const List *order, int entry)
+{
+    return entry + 1 < order->count && order->at[entry].pair;
+}
+
 static bool is_before(When a, When b)
 {
     return a.time < b.time || (a.time == b.time && a.turn < b.turn);
@@ -95,10 +101,10 @@ static void merge(Program *p, int rank, const When *when, const Maker **maker,
 {
     const List *order = &p->order[rank];
     List *list = &p->lists[rank];
-    for (int i = 0; i <= order->count; i++) {
-        if (i == order->steady)
+    for (int i = 0, end; i <= order->count; i = end) {
+        if (i <= order->steady)
             list->steady = list->count;
-        if (i == order->cooldown)
+        if (i <= order->cooldown)
             list->cooldown = list->count;
         for (; *maker < last && (*maker)->to == rank &&
                (i == order->count || is_before((*maker)->when, when[i]));
@@ -106,9 +112,8 @@ static void merge(Program *p, int rank, const When *when, const Maker **maker,
             add_receive(p, rank, (*maker)->action, (*maker)->from);
         if (i == order->count)
             break;
-        add_take(p, rank, order->at[i]);
-        push_action(p, list, order->at[i]);
-        add_send(p, rank, order->at[i]);
+        end = i + 1 + is_pair(order, i);
+        add_computes(p, rank, i, end);
     }
 }
 
@@ -145,6 +150,17 @@ static bool proves(Program *trial)
     return good;
 }
 
+/* What a pair makes leaves when both have ended, and nothing comes between. */
+static void join_pairs(const Program *plan, Times *times)
+{
+    for (int r = 0; r < plan->ranks; r++) {
+        When *of = times->of[r];
+        for (int i = 0; i < plan->order[r].count; i++)
+            if (is_pair(&plan->order[r], i))
+                of[i] = (When){of[i + 1].time, of[i + 1].turn - 1};
+    }
+}
+
 /* `linear` puts what ends at one time in an order that respects dependencies. */
 static void read_times(Program *plan, Times *times)
 {
@@ -152,8 +168,10 @@ static void read_times(Program *plan, Times *times)
     for (int i = 0; i < plan->linear_count; i++) {
         int node = plan->linear[i], rank = place_of(plan, node).rank;
         if (is_compute(action_of(plan, node).kind))
-            times->of[rank][next[rank]++] = (When){plan->nodes[node].end, i};
+            times->of[rank][next[rank]++] = (When){plan->nodes[node].end,
+                                                   2 * i + 1};
     }
+    join_pairs(plan, times);
 }
 
 static bool can_run(const Program *plan, const bool *done, Action a)
@@ -167,9 +185,8 @@ static void take_turn(const Program *plan, int rank, bool *done, int *next,
                       When when, Times *times)
 {
     const List *order = &plan->order[rank];
-    int first = *next,
-        last = first + (first < order->count && order->at[first].pair);
-    if (last >= order->count || !can_run(plan, done, order->at[first]) ||
+    int first = *next, last = first + is_pair(order, first);
+    if (first >= order->count || !can_run(plan, done, order->at[first]) ||
         !can_run(plan, done, order->at[last]))
         return;
     for (; *next <= last; ++*next) {

@@ -177,6 +177,20 @@ static void backward_blocks(Program *p, int c, int m)
     lives_for(p, find_block_of(p, BLOCK_DX, c, m), p->frames[c].dx, c, m);
 }
 
+/* The first entry that may write what a SEND has sent, and does not wait for it:
+ * where it waits until the message has arrived, that is, the first one behind
+ * its arrival. */
+static int free_from(const Program *p, int rank, int send)
+{
+    const Message *message = message_of(p, node_at(p, rank, send));
+    double arrive = p->nodes[message->send].end;
+    int entry = message->release;
+    while (meeting_of(p) != MEET_BLOCKING && entry < p->lists[rank].count &&
+           p->nodes[node_at(p, rank, entry)].start < arrive)
+        entry++;
+    return entry;
+}
+
 /* A sent block lives until the receiver has taken it, and the next message of
  * the queue as well; the last one of a queue until the step ends. */
 static void sent_blocks(Program *p, int rank)
@@ -190,7 +204,7 @@ static void sent_blocks(Program *p, int rank)
             continue;
         int block = find_block_of(p, is_back(a.kind) ? BLOCK_DX : BLOCK_Y,
                                   a.chunk, a.micro);
-        int last = message_of(p, node_at(p, rank, i))->release - 1;
+        int last = free_from(p, rank, i) - 1;
         lives_until(p, block, last);
         if (before[a.peer])
             lives_until(p, before[a.peer] - 1, last);

@@ -19,11 +19,24 @@
 
 /* ---- the heap: ranks that can go on, and messages ready for an adapter ---- */
 
-/* Ranks come first: what they send at this time is ready at this time. */
+/* Of equal times: ranks come first, since what they send now is ready now; then
+ * messages by sender, then by receiver, whatever wire they are on. */
+static int turn_of(const Prover *prover, int queue)
+{
+    const Program *p = prover->p;
+    if (queue < p->ranks || !prover->both)
+        return queue;
+    const Wire *wire = &prover->wires[queue - p->ranks];
+    const Message *message = &p->messages[wire->first + wire->carried];
+    return p->ranks + place_of(p, message->send).rank * p->ranks +
+           place_of(p, message->receive).rank;
+}
+
 static bool before(const Prover *prover, int a, int b)
 {
     return prover->key[a] < prover->key[b] ||
-           (prover->key[a] == prover->key[b] && a < b);
+           (prover->key[a] == prover->key[b] &&
+            turn_of(prover, a) < turn_of(prover, b));
 }
 
 static void heap_push(Prover *prover, int queue, double key)
