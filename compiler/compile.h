@@ -176,6 +176,8 @@ typedef struct Given {          // numbers of the cluster: one for all, or one f
     Span at;
 } Given;
 
+enum { MOST_OPTIONS = 5 };      // of a schedule
+
 struct Settings {
     Number stages, virtuals, microbatches, rows;            // P, v, M, rows of one micro-batch
     const Schedule *schedule;
@@ -183,7 +185,7 @@ struct Settings {
     Placement placement;
     Span placement_at;
     int *listed, listed_count;                              // rank of each chunk, by a list or a file; else NULL
-    Number option[4];                                       // the schedule's own, in its order
+    Number option[MOST_OPTIONS];                            // the schedule's own, in its order
     const char *schedule_path;                              // schedule from "x.csv"; else NULL
     SplitKind split;
     Span split_at;
@@ -381,9 +383,9 @@ struct Schedule {               // one file in schedules/ defines one
     bool even_stages;           // needs an even number of ranks
     bool searches;              // for seconds: `all` schedules are the others
     int (*least_micros)(int stages);                        // with fewer the list of so many is cut; NULL: any
-    const char *option[4];      // names of its own numbers, e.g. "group"
-    double fallback[4];         // their defaults
-    long most[4];               // their largest values; the least is 1
+    const char *option[MOST_OPTIONS];   // names of its own numbers, e.g. "group"
+    double fallback[MOST_OPTIONS];      // their defaults
+    long most[MOST_OPTIONS];    // their largest values; the least is 1
     const char *chapter_bubble; // the textbook's formula, in words
     double (*bubble)(int stages, int microbatches, int virtuals);   // and as a number
     void (*order)(Program *p, int rank);                    // appends with the calls of order.h

@@ -83,7 +83,7 @@ typedef struct Vee {
 } Vee;
 
 /* limit: in chunks on every rank. */
-static Vee vee_open(const VeeInput *in, int ranks, int microbatches,
+static inline Vee vee_open(const VeeInput *in, int ranks, int microbatches,
                     double limit)
 {
     int chunks = 2 * ranks;
@@ -117,7 +117,7 @@ static Vee vee_open(const VeeInput *in, int ranks, int microbatches,
     return v;
 }
 
-static void vee_close(Vee *v)
+static inline void vee_close(Vee *v)
 {
     free(v->rank);
     free(v->numbers);
@@ -126,7 +126,7 @@ static void vee_close(Vee *v)
 }
 
 /* The share of the time in which the slowest rank idles. */
-static double vee_rate(const Vee *v, double time)
+static inline double vee_rate(const Vee *v, double time)
 {
     double work = 0;
     for (int k = 0; k < SEARCH_KINDS; k++)

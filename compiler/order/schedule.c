@@ -55,7 +55,7 @@ void begin_cooldown(Program *p, int rank)
 
 double option(const Program *p, const char *name)
 {
-    for (int i = 0; i < 4 && p->set.schedule->option[i]; i++)
+    for (int i = 0; i < MOST_OPTIONS && p->set.schedule->option[i]; i++)
         if (strcmp(p->set.schedule->option[i], name) == 0)
             return p->set.option[i].value;
     return 0;

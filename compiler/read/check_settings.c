@@ -91,7 +91,7 @@ const Tree *set_number(Program *p, const SettingRow *row, Span at,
 static const char *option_list(Program *p, const Schedule *s)
 {
     const char *list = "";
-    for (int i = 0; i < 4 && s->option[i]; i++)
+    for (int i = 0; i < MOST_OPTIONS && s->option[i]; i++)
         list = text_format(p->arena, "%s%s%s = NUMBER", list, i ? ", " : "",
                            s->option[i]);
     return list;
@@ -102,7 +102,7 @@ static void set_schedule_option(Program *p, const Tree *argument)
     const Schedule *s = p->set.schedule;
     long value;
     int count = 0;
-    for (; count < 4 && s->option[count]; count++) {
+    for (; count < MOST_OPTIONS && s->option[count]; count++) {
         if (argument->kind != TREE_ARGUMENT ||
             strcmp(argument->text, s->option[count]) != 0)
             continue;
@@ -161,7 +161,7 @@ static const Tree *set_schedule_file(Program *p, Span at, const Tree *from)
 
 static void default_options(Program *p)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < MOST_OPTIONS; i++)
         p->set.option[i] = (Number){p->set.schedule->fallback[i], nowhere};
 }
 

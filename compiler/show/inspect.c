@@ -136,17 +136,17 @@ static void schedule_notes(Program *p, FILE *out)
 static void search_lines(Program *p, FILE *out)
 {
     const SearchReport *r = p->search;
-    bool limited = !isinf(r->memory);
+    const char *within = within_text(p->arena, r->memory, r->activations);
     fprintf(out, "searched: %s ", r->span ? "longest own span" : "makespan");
     if (r->named)
         fprintf(out, "%s (%s, the best of those with a name) -> ",
                 time_text(p, r->before), r->named);
     fputs(time_text(p, r->after), out);
-    if (limited)
-        fprintf(out, " within %.0f bytes%s", r->memory,
+    if (*within)
+        fprintf(out, " %s%s", within,
                 r->named ? "" : ", where none with a name fits");
     fprintf(out, "; no order of these chunks%s can be below %s%s\n",
-            limited ? " under this limit" : "", time_text(p, r->bound),
+            *within ? " under this limit" : "", time_text(p, r->bound),
             r->after <= r->bound * (1 + 1e-9) ? ", so this is the best" : "");
 }
 

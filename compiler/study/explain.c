@@ -453,7 +453,7 @@ static void other_options(Explanation *e, const Gap *gap, Trials *t)
 {
     const Settings *set = &e->p->set;
     bool written = false;
-    for (int i = 0; i < 4 && set->schedule->option[i]; i++) {
+    for (int i = 0; i < MOST_OPTIONS && set->schedule->option[i]; i++) {
         written |= set->option[i].at.source >= 0;
         for (int value = 1; value <= 3; value++) {
             if (strcmp(set->schedule->option[i], "warmup") != 0 ||

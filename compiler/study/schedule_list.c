@@ -47,7 +47,7 @@ const char *schedule_words(Program *p, int changed, double value)
     const char *list = "";
     if (p->set.schedule_path)
         return text_format(p->arena, "from \"%s\"", schedule_file(p));
-    for (int i = 0; i < 4 && s->option[i]; i++)
+    for (int i = 0; i < MOST_OPTIONS && s->option[i]; i++)
         if (i == changed || p->set.option[i].at.source >= 0)
             list = text_format(
                 p->arena, "%s%s%s = %s", list, *list ? ", " : "", s->option[i],

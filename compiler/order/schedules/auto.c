@@ -2,6 +2,7 @@
  * memory of this plan (search_plan.c).
  *
  *     schedule auto(memory = 60G)         the shortest makespan within 60 GB on every rank
+ *     schedule auto(activations = 12)     within what 12 chunks keep for their backward
  *     schedule auto(span = 1)             the shortest own span: for a step without a barrier
  *
  * It starts from constructive orders, the named schedules among them, and moves
@@ -12,10 +13,10 @@
 const Schedule schedule_auto = {
     .name = "auto",
     .summary = "the best order found for these costs; options memory = BYTES, "
-               "span = 1, seed = N, effort = N",
-    .option = {"memory", "span", "seed", "effort"},
-    .fallback = {0, 0, 1, 1},
-    .most = {1000000000000000, 1, 1000000000, 1000},
+               "activations = CHUNKS, span = 1, seed = N, effort = N",
+    .option = {"memory", "activations", "span", "seed", "effort"},
+    .fallback = {0, 0, 0, 1, 1},
+    .most = {1000000000000000, 1000000000, 1, 1000000000, 1000},
     .any_placement = true,
     .searches = true,
     .orders = search_plan,

@@ -12,6 +12,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+void *room(size_t count, size_t size)
+{
+    void *made = calloc(count + 1, size);
+    if (!made) {
+        fprintf(stderr, "pipec: out of memory: %zu items of %zu bytes\n", count,
+                size);
+        exit(1);
+    }
+    return made;
+}
+
 typedef struct Run {
     const Problem *q;
     const Sequence *orders;
@@ -133,13 +144,10 @@ bool order_result(const Problem *q, const Sequence *orders, Result *result,
 {
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
            cells = chunks * (size_t)q->microbatches;
-    double *numbers = malloc(sizeof *numbers *
-                             (SEARCH_KINDS * cells + 3 * ranks));
-    int *counts = calloc(SEARCH_KINDS * chunks + ranks, sizeof *counts);
+    double *numbers = room(SEARCH_KINDS * cells + 3 * ranks, sizeof *numbers);
+    int *counts = room(SEARCH_KINDS * chunks + ranks, sizeof *counts);
     Run x = {.q = q, .orders = orders, .start = start, .wires = wires_open(q)};
     int moved = 1, left = 0;
-    if (!numbers || !counts)
-        abort();
     for (int k = 0; k < SEARCH_KINDS; k++) {
         x.end[k] = numbers + (size_t)k * cells;
         x.done[k] = counts + (size_t)k * chunks;

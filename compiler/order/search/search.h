@@ -59,6 +59,12 @@ static inline double metric_of(const Problem *q, const Result *result)
     return q->metric == METRIC_SPAN ? result->span : result->makespan;
 }
 
+/* What decides between two that are equal by that. */
+static inline double second_of(const Problem *q, const Result *result)
+{
+    return q->metric == METRIC_SPAN ? result->makespan : result->span;
+}
+
 /* What an action adds to what its rank holds. */
 static inline double action_growth(const Problem *q, int kind, int chunk)
 {
@@ -96,6 +102,9 @@ static inline int roll_below(unsigned long long *dice, int below)
     return (int)(roll(dice) * below);
 }
 
+/* Zeroed, to be freed; ends pipec when memory is out. */
+void *room(size_t count, size_t size);
+
 /* The earliest times of orders[rank]. False: the orders wait for one another.
  * `start`, when not NULL, gets the begin of every entry: [rank][index]. */
 bool order_result(const Problem *q, const Sequence *orders, Result *result, double *const *start);
@@ -119,9 +128,13 @@ Problem in_parts(const Problem *q, double *input, double *weight);
 
 /* ---- search_linear.c: the same ---- */
 
+/* What a search may cost at effort 1, counted in actions timed, or in what takes as
+ * long, some 25 ns, so that it ends alike on every machine. */
+static const double EFFORT = 2e8;
+
 typedef struct Search {
     int seed;                               // the same seed and effort, the same orders
-    double effort;                          // 1: some seconds for 32 ranks
+    double effort;                          // in times of EFFORT
     double bound;                           // out: of the problem's metric
     bool optimal;                           // out: the orders reach it
     long long timed;                        // out: actions timed

@@ -162,10 +162,11 @@ static double origin(const Bench *b, int r)
 static void note(Bench *b, int r, int at)
 {
     if (b->changed == b->room) {
+        Change *more = room(2 * (size_t)b->room, sizeof *more);
+        memcpy(more, b->changes, (size_t)b->room * sizeof *more);
+        free(b->changes);
+        b->changes = more;
         b->room *= 2;
-        b->changes = realloc(b->changes, (size_t)b->room * sizeof *b->changes);
-        if (!b->changes)
-            abort();
     }
     b->changes[b->changed++] = (Change){
         (short)r, (short)at, b->lanes[r].start[at], b->lanes[r].left[at]};
@@ -572,9 +573,7 @@ static Bench open_bench(const Problem *q, Arena *arena, double target, int seed)
     b.random = 0x9e3779b97f4a7c15u * ((uint64_t)seed + 1);
     b.lanes = arena_take(arena, (size_t)q->ranks * sizeof *b.lanes);
     b.key = arena_take(arena, (size_t)q->ranks * sizeof *b.key);
-    b.changes = malloc((size_t)b.room * sizeof *b.changes);
-    if (!b.changes)
-        abort();
+    b.changes = room((size_t)b.room, sizeof *b.changes);
     for (int r = 0; r < q->ranks; r++)
         open_lane(&b, &b.lanes[r], arena, r);
     b.ahead = 2 * b.lanes[0].time[SEARCH_F];

@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 4 };  // orders that are annealed
+enum {
+    KEPT = 4,  // orders that are annealed
+    LISTS = 20,
+    ROUNDS = 12  // recipes
+};
 
 /* How the warm-up is chosen, by the time H from a rank's first F to the arrival
  * of its first I (search_bound.c): one forward less than the rank before, two
@@ -117,42 +121,62 @@ static void enter(Pool *p)
     }
     p->orders[at] = fresh;
     p->value[at] = value;
-    if (p->orders[KEPT] == fresh)
-        abort();
 }
 
-/* Every recipe with this warm-up. */
-static void try_recipes(Pool *p, const int *warm)
+/* The i-th of so many, each once, those that follow one another far apart. */
+static int scattered(int i, int count)
 {
-    for (int i = 0; i < 20 && !done(p); i++) {
-        ListRecipe recipe = {i / 10 - 1, i % 2, i / 2 % 5 * 0.25};
-        if (list_orders(p->q, &recipe, warm, p->orders[KEPT]))
-            enter(p);
+    int step = (int)(0.618 * count) + 1, a = step, b = count;
+    while (b > 0) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+        if (b == 0 && a > 1) {
+            a = ++step;
+            b = count;
+        }
     }
-    for (int i = 0; i < 12 && !done(p); i++) {
-        RoundsRecipe recipe = {i % 2, i / 2 % 2, i / 4 - 1};
-        if (i / 4 > 0)
-            recipe.delay = i / 4;
-        if (rounds_orders(p->q, &recipe, warm, p->orders[KEPT]))
-            enter(p);
-    }
+    return (int)((long long)i * step % count);
 }
 
-static void try_warms(Pool *p)
+static bool build(Pool *p, int number, const int *warm)
 {
+    double most = p->count == KEPT ? p->value[KEPT - 1] : INFINITY;
+    Sequence *fresh = p->orders[KEPT];
+    if (number < LISTS) {
+        ListRecipe recipe = {number / 10 - 1, number % 2,
+                             number / 2 % 5 * 0.25};
+        return list_orders(p->q, &recipe, warm, most, fresh, &p->timed);
+    }
+    number -= LISTS;
+    RoundsRecipe recipe = {number % 2, number / 2 % 2,
+                           number / 4 > 0 ? number / 4 : -1};
+    return rounds_orders(p->q, &recipe, warm, most, fresh, &p->timed);
+}
+
+/* The recipes with every warm-up, as far as `until` goes, but until one has given
+ * an order; scattered, so that some of each sort come first. */
+static void try_recipes(Pool *p, long long until)
+{
+    enum {
+        STEPS = 6,
+        WARMS = STEPS * WARM_KINDS,
+        ALL = WARMS * (LISTS + ROUNDS)
+    };
     const Problem *q = p->q;
-    double busiest = 0, idle;
+    double busiest = 0;
     int *warm = arena_take(p->arena, (size_t)q->ranks * sizeof *warm);
     for (int r = 0; r < q->ranks; r++)
-        busiest = fmax(busiest, q->microbatches * (q->time[SEARCH_F][r] +
-                                                   q->time[SEARCH_I][r] +
-                                                   q->time[SEARCH_W][r]));
-    idle = (p->bound - busiest) * (1 + 1e-6);
-    for (int step = 0; step < 6; step++)
-        for (int kind = 0; kind < WARM_KINDS && !done(p); kind++) {
-            choose_warm(q, kind, idle, 1 + step * 0.125, warm);
-            try_recipes(p, warm);
-        }
+        busiest = fmax(busiest, work_in_parts(q, r));
+    double idle = (p->bound - busiest) * (1 + 1e-6);
+    for (int i = 0; i < ALL && !done(p) && (p->count == 0 || p->timed < until);
+         i++) {
+        int number = scattered(i, ALL), kind = number % WARM_KINDS,
+            step = number / WARM_KINDS % STEPS;
+        choose_warm(q, kind, idle, 1 + step * 0.125, warm);
+        if (build(p, number / WARMS, warm))
+            enter(p);
+    }
 }
 
 /* A rank's order with `more` micro-batches put in after I number `cut`. */
@@ -179,21 +203,53 @@ static void lengthen(Sequence *to, const Sequence *from, int cut, int more)
     to->count = count;
 }
 
-/* Orders for fewer micro-batches, made longer in every place.
+/* The metric, if each rank is as much later as the micro-batches put in are long. */
+static double lengthened(const Problem *q, const Sequence *orders, int more,
+                         double *room)
+{
+    int count = SEARCH_KINDS * q->microbatches;
+    double *start[q->ranks], most = 0;
+    Result result;
+    for (int r = 0; r < q->ranks; r++)
+        start[r] = room + r * count;
+    if (!order_result(q, orders, &result, start))
+        return INFINITY;
+    for (int r = 0; r < q->ranks; r++) {
+        int last = orders[r].at[count - 1];
+        double end = start[r][count - 1] +
+                     q->time[last % SEARCH_KINDS][last / SEARCH_KINDS];
+        double from = q->metric == METRIC_SPAN ? start[r][0] : 0;
+        most = fmax(most,
+                    end - from + more * rank_work(q, r) / q->microbatches);
+    }
+    return most;
+}
+
+/* Orders for fewer micro-batches, made longer in every place, as far as `until`
+ * goes.
  *
  *     rank 0   F F F F . . I|W F I|W F I W F I ...
  *     rank 1     F F F . I|W F I|W F I W F I
  *
  * If each rank has its W and its F there, all that follows comes later by just
- * the work put in, and no idle time is added. */
-static void try_longer(Pool *p, const Sequence *shorter, int microbatches)
+ * the work put in, and no idle time is added: then no place is better. */
+static void try_longer(Pool *p, const Pool *from, long long until)
 {
-    for (int cut = 0; cut < microbatches && !done(p); cut++) {
+    const Sequence *shorter = from->orders[0];
+    int microbatches = from->q->microbatches,
+        more = p->q->microbatches - microbatches;
+    double *room = arena_take(p->arena,
+                              (size_t)actions(from->q) * sizeof *room);
+    double least = lengthened(from->q, shorter, more, room) * (1 + 1e-9);
+    for (int i = 0; i < microbatches && !done(p) && p->timed < until; i++) {
+        int cut = scattered(i, microbatches);
         for (int r = 0; r < p->q->ranks; r++)
-            lengthen(&p->orders[KEPT][r], &shorter[r], cut,
-                     p->q->microbatches - microbatches);
+            lengthen(&p->orders[KEPT][r], &shorter[r], cut, more);
+        p->timed += actions(p->q);
         if (order_fits(p->q, p->orders[KEPT]))
             enter(p);
+        if (p->count > 0 && p->value[0] <= least)
+            return;
     }
 }
 
@@ -202,14 +258,15 @@ static void try_longer(Pool *p, const Sequence *shorter, int microbatches)
  * Places in a rank's order are short there. */
 static void improve(Pool *p, long long budget)
 {
-    static const double heats[] = {0.02, 0.1, 0.02, 0.5, 0.05};
+    enum { HEATS = 6, HOT = 4 };
+    static const double heats[HEATS] = {0.02, 0.02, 0.1, 0.02, 0.5, 0.05};
     long long slice = 2000 * actions(p->q), until = p->timed + budget;
     double scale = 8 / fmax(8, p->q->ranks);
     if (SEARCH_KINDS * p->q->microbatches > SHRT_MAX)
         return;
     for (; p->timed < until && !done(p); p->passes++) {
-        int pass = p->passes % 5,
-            from = pass == 3 ? p->passes / 5 % p->count : 0;
+        int pass = p->passes % HEATS,
+            from = pass == HOT ? p->passes / HEATS % p->count : 0;
         long long left = until - p->timed;
         copy_orders(p->q, p->orders[KEPT], p->orders[from]);
         p->timed += improve_orders(p->q, p->orders[KEPT], p->bound,
@@ -228,15 +285,25 @@ static Sequence *take_orders(Arena *arena, const Problem *q)
     return orders;
 }
 
-/* The best of all recipes. */
-static void open_pool(Pool *p, const Problem *q, Arena *arena, int seed)
+/* The best of the recipes that `budget` is enough for. */
+static void open_pool(Pool *p, const Problem *q, Arena *arena, int seed,
+                      long long budget)
 {
     *p = (Pool){.q = q, .arena = arena, .seed = seed};
     p->bound = bound_metric(q);
     for (int i = 0; i <= KEPT; i++)
         p->orders[i] = take_orders(arena, q);
     if (p->bound < INFINITY)
-        try_warms(p);
+        try_recipes(p, budget);
+}
+
+/* Improves the orders of a shorter step, and makes them longer. */
+static void use_shorter(Pool *p, Pool *shorter, long long budget)
+{
+    long long before = shorter->timed;
+    improve(shorter, budget * 3 / 4);
+    p->timed += shorter->timed - before;
+    try_longer(p, shorter, p->timed + budget / 4);
 }
 
 /* A step of fewer micro-batches has the same head and tail and far fewer orders,
@@ -254,34 +321,29 @@ static void try_shorter(Pool *p, long long budget)
             continue;
         q[i] = *p->q;
         q[i].microbatches = (int)length;
-        open_pool(&pools[i], &q[i], p->arena, p->seed);
+        open_pool(&pools[i], &q[i], p->arena, p->seed, budget / 16);
+        p->timed += pools[i].timed;
         if (pools[i].count == 0)
             continue;
-        improve(&pools[i], budget / 6);
-        try_longer(p, pools[i].orders[0], q[i].microbatches);
-        p->timed += pools[i].timed;
+        use_shorter(p, &pools[i], budget / 8);
         if (!best ||
             pools[i].value[0] - pools[i].bound < best->value[0] - best->bound)
             best = &pools[i];
     }
-    if (best && !done(p)) {
-        long long before = best->timed;
-        improve(best, budget / 2);
-        p->timed += best->timed - before;
-        try_longer(p, best->orders[0], best->q->microbatches);
-    }
+    if (best && !done(p))
+        use_shorter(p, best, budget * 7 / 16);
 }
 
 bool search_orders(const Problem *q, Search *search, Sequence *best,
                    Result *result)
 {
     Arena *arena = arena_open();
-    long long budget = (long long)(1.8e8 * search->effort);
+    long long budget = (long long)(EFFORT * search->effort);
     Pool p;
-    open_pool(&p, q, arena, search->seed);
+    open_pool(&p, q, arena, search->seed, budget / 4);
     bool found = p.count > 0;
     if (found) {
-        try_shorter(&p, budget * 4 / 5);
+        try_shorter(&p, (budget - p.timed) * 4 / 5);
         improve(&p, budget - p.timed);
         copy_orders(q, best, p.orders[0]);
         order_result(q, best, result, NULL);

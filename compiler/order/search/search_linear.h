@@ -39,10 +39,20 @@ static inline int boundary_before(int kind, int rank)
     return kind == SEARCH_F ? rank : rank + 1;
 }
 
-/* Whole orders from a recipe; warm[rank] F come before the rank's first I.
- * False: the recipe has no order within the limits. */
-bool rounds_orders(const Problem *q, const RoundsRecipe *recipe, const int *warm, Sequence *orders);
-bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm, Sequence *orders);
+/* Of all actions of a rank, every backward in its two parts. */
+static inline double work_in_parts(const Problem *q, int rank)
+{
+    return q->microbatches *
+           (q->time[SEARCH_F][rank] + q->time[SEARCH_I][rank] + q->time[SEARCH_W][rank]);
+}
+
+/* Whole orders from a recipe; warm[rank] F come before the rank's first I. `timed`
+ * grows by the actions placed. False: the recipe has no order within the limits,
+ * or none whose metric is at most `most`. */
+bool rounds_orders(const Problem *q, const RoundsRecipe *recipe, const int *warm, double most,
+                   Sequence *orders, long long *timed);
+bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm, double most,
+                 Sequence *orders, long long *timed);
 
 /* Moves until no rank is above `target`, or until `budget` actions have been
  * timed; `heat`, in times of an F, is by how much a move may at first make the

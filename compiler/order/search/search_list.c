@@ -25,7 +25,12 @@ typedef struct Floor {
     double *clock, *memory;   // [rank]
     double *post;             // [rank] end of the action before its last
     int *done[SEARCH_KINDS];  // [rank]
+    double *ahead;            // [rank] the work it has not yet run
     Next *next;               // [rank]
+    int *
+        first;  // [leaves + rank] rank; above, the one of two that begins first
+    int leaves;
+    long long placed;
 } Floor;
 
 static bool has_room(const Floor *x, int kind, int r)
@@ -87,50 +92,85 @@ static Next choose(const Floor *x, int r)
     return soon;
 }
 
+/* Renews the choice of a rank, and the tree above it, whose root is at 1. */
+static void renew(Floor *x, int rank)
+{
+    x->next[rank] = choose(x, rank);
+    for (int at = (x->leaves + rank) / 2; at > 0; at /= 2) {
+        int a = x->first[2 * at], b = x->first[2 * at + 1];
+        x->first[at] = b < 0 || (a >= 0 && x->next[a].begin <= x->next[b].begin)
+                           ? a
+                           : b;
+    }
+}
+
+/* The rank that receives what an F or an I of this one makes, if it waits for the
+ * message of this micro-batch; -1: none does. */
+static int waiting(const Floor *x, int kind, int r, int micro)
+{
+    int to = kind == SEARCH_F ? r + 1 : r - 1;
+    if (kind == SEARCH_W || to < 0 || to == x->q->ranks)
+        return -1;
+    return x->done[kind][to] == micro ? to : -1;
+}
+
 static void commit(Floor *x, int r)
 {
     const Problem *q = x->q;
     Next n = x->next[r];
+    int micro = x->done[n.kind][r];
     if (n.kind != SEARCH_W)
         x->left[n.kind][r] = carried(x, n.kind, r);
     x->post[r] = x->clock[r];
     x->clock[r] = n.begin + q->time[n.kind][r];
     x->end[n.kind][r * q->microbatches + x->done[n.kind][r]++] = x->clock[r];
     x->memory[r] += action_growth(q, n.kind, r);
+    x->ahead[r] -= q->time[n.kind][r];
     x->orders[r].at[x->orders[r].count++] = (short)(r * SEARCH_KINDS + n.kind);
-    for (int k = r - 1; k <= r + 1; k++)
-        if (k >= 0 && k < q->ranks)
-            x->next[k] = choose(x, k);
+    x->placed++;
+    renew(x, r);
+    int other = waiting(x, n.kind, r, micro);
+    if (other >= 0)
+        renew(x, other);
 }
 
-static bool run_floor(Floor *x)
+/* False: a rank waits for ever, or the value will be above `most`. */
+static bool run_floor(Floor *x, double most)
 {
     const Problem *q = x->q;
+    double first[q->ranks];
     long left = (long)SEARCH_KINDS * q->ranks * q->microbatches;
+    for (int i = 0; i < 2 * x->leaves; i++)
+        x->first[i] = i >= x->leaves && i < x->leaves + q->ranks ? i - x->leaves
+                                                                 : -1;
+    for (int r = q->ranks - 1; r >= 0; r--)
+        x->next[r].begin = INFINITY;
     for (int r = 0; r < q->ranks; r++)
-        x->next[r] = choose(x, r);
+        renew(x, r);
     for (; left > 0; left--) {
-        int r = 0;
-        for (int k = 1; k < q->ranks; k++)
-            if (x->next[k].begin < x->next[r].begin)
-                r = k;
+        int r = x->first[1];
         if (isinf(x->next[r].begin))
             return false;
+        if (x->orders[r].count == 0)
+            first[r] = q->metric == METRIC_SPAN ? x->next[r].begin : 0;
         commit(x, r);
+        if (x->clock[r] + x->ahead[r] - first[r] > most)
+            return false;
     }
     return true;
 }
 
 bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm,
-                 Sequence *orders)
+                 double most, Sequence *orders, long long *timed)
 {
     size_t ranks = (size_t)q->ranks, cells = ranks * (size_t)q->microbatches;
-    double *numbers = calloc(SEARCH_KINDS * cells + 5 * ranks, sizeof *numbers);
-    int *counts = calloc(SEARCH_KINDS * ranks, sizeof *counts);
-    Next *next = calloc(ranks, sizeof *next);
+    double *numbers = room(SEARCH_KINDS * cells + 6 * ranks, sizeof *numbers);
+    int *counts = room(SEARCH_KINDS * ranks, sizeof *counts);
+    Next *next = room(ranks, sizeof *next);
     Floor x = {.q = q, .recipe = recipe, .warm = warm, .orders = orders};
-    if (!numbers || !counts || !next)
-        abort();
+    for (x.leaves = 1; x.leaves < q->ranks; x.leaves *= 2) {
+    }
+    x.first = room(2 * (size_t)x.leaves, sizeof *x.first);
     for (int k = 0; k < SEARCH_KINDS; k++) {
         x.end[k] = numbers + (size_t)k * cells;
         x.done[k] = counts + (size_t)k * ranks;
@@ -140,12 +180,17 @@ bool list_orders(const Problem *q, const ListRecipe *recipe, const int *warm,
     x.post = x.memory + ranks;
     x.left[SEARCH_F] = x.post + ranks;
     x.left[SEARCH_I] = x.left[SEARCH_F] + ranks;
+    x.ahead = x.left[SEARCH_I] + ranks;
     x.next = next;
-    for (int r = 0; r < q->ranks; r++)
+    for (int r = 0; r < q->ranks; r++) {
         orders[r].count = 0;
-    bool all = run_floor(&x);
+        x.ahead[r] = work_in_parts(q, r);
+    }
+    bool all = run_floor(&x, most);
+    *timed += x.placed;
     free(numbers);
     free(counts);
     free(next);
+    free(x.first);
     return all;
 }

@@ -2,16 +2,21 @@
  * and the memory of a plan.
  *
  * Reads: set, chunks, cost, tensors. Writes: order, search. Guarantees: no longer
- * than any named schedule of this placement that fits the same memory; where
- * `memory` is given, no rank's arena is larger.
+ * than any named schedule of this placement that fits the same limits; where
+ * `memory` is given, no rank's arena is larger; where `activations` is given, no
+ * rank holds more.
  *
  * The search counts memory in a simple way: so much from F to I, so much of it
- * until W. What else is in an arena, parameters, scratch, buffers of messages,
- * is found by planning the order as it would be run:
+ * until W. What `activations` limits is just that, in chunks. What else is in an
+ * arena, parameters, scratch, buffers of messages, is found by planning the order as
+ * it would be run:
  *
  *     limit of the search  ->  order  ->  communicate, prove, memory  ->  arena
  *            ^                                                              |
- *            +----------- less by what the arena is too large --------------+     */
+ *            +----------- less by what the arena is too large --------------+
+ *
+ * Everything that is tried, whole plans too, is charged to one budget, the option
+ * `effort`; only the schedules with a name are planned whatever it is. */
 #include "order/order.h"
 #include "search_plan.h"
 #include "order/written.h"
@@ -24,18 +29,29 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TRIES = 8, HALVINGS = 3, EXACT = 60000 };  // of a limit; partial orders
-static const double SHORT = 0.05;   // of a search that only finds a limit
-static const double EFFORT = 0.25;  // of a search, where the option is 1
-static const double MENDED = 4e7;   // entries timed by mend_orders at effort 1
+enum { TRIES = 8, HALVINGS = 3 };  // of a limit
+static const double ENOUGH = 1e5;  // actions timed, for each action of the plan
+// Of the effort: for a search that only finds a limit; at most, for all of these; of the
+// rest, for the order, and then for a smaller one; for mixtures; and before all
+// orders of a small problem are looked at.
+static const double SHORT = 0.0125, LIMITS = 0.4, FIRST = 0.75, MENDED = 0.5,
+                    SMALL = 0.25;
+static const double EXACT = 60000;  // partial orders at effort 1
+// What they cost, in actions timed: a partial order; an action of an order that is
+// planned as it would be run, of one that vee_greedy makes.
+static const double LOOK = 100, PLANNED = 100, GREEDY = 10;
 
 typedef struct Plan {
     Program *p;
     Problem q;
-    double *limit;  // [rank] floats that the search may count
-    double *over;   // [rank] floats of its arena that do not fit
-    double bytes;   // of a whole arena, as written; INFINITY: no limit
-    double memory;  // the same in whole floats
+    double left;      // of the effort
+    double *limit;    // [rank] floats that the search may count
+    double *over;     // [rank] floats by which an order was too large
+    double bytes;     // of a whole arena, as written; INFINITY: no limit
+    double memory;    // the same in whole floats
+    int activations;  // chunks, as written; 0: no limit
+    double *counted;  // [rank] the same in floats; INFINITY: no limit
+    const double *held, *kept;  // [chunk] floats, as they are
     Sequence *best;
     Result result;
     double bound;
@@ -45,10 +61,17 @@ typedef struct Plan {
     List *named_order;
     double named_value;
     double *least;  // [rank] floats of an arena with one micro-batch at a time
-    size_t *arena;  // [rank] floats, of the last trial
-    double *lasting;  // [rank] of that, what lives all along
-    int peak;         // most chunks that a rank holds, of the last trial
+    int least_chunks;  // that `activations` needs for that
+    size_t *arena;     // [rank] floats, of the last trial
+    double *excess;    // [rank] floats that do not fit, of the last trial
+    double *lasting;   // [rank] of its arena, what lives all along
+    int peak;          // most chunks that a rank holds, of the last trial
 } Plan;
+
+static double actions_of(const Problem *q)
+{
+    return (double)SEARCH_KINDS * q->chunks * q->microbatches;
+}
 
 /* ---- memory ---- */
 
@@ -87,8 +110,57 @@ static void fill_memory(Plan *n)
                            gradients);
         held[c] = held[c] > 0 ? held[c] : 1;
     }
-    n->q.held = held;
-    n->q.kept = kept;
+    n->q.held = n->held = held;
+    n->q.kept = n->kept = kept;
+}
+
+/* What an average chunk of a rank holds. */
+static double average_held(const Plan *n, int rank)
+{
+    double sum = 0;
+    int count = 0;
+    for (int c = 0; c < n->q.chunks; c++)
+        if (n->q.rank[c] == rank) {
+            sum += n->held[c];
+            count++;
+        }
+    return sum / count;
+}
+
+static void fill_counted(Plan *n)
+{
+    for (int r = 0; r < n->q.ranks; r++)
+        n->counted[r] = n->activations > 0 ? n->activations * average_held(n, r)
+                                           : INFINITY;
+}
+
+static bool is_limited(const Plan *n)
+{
+    return !isinf(n->memory) || n->activations > 0;
+}
+
+/* What the search may count on a rank, as far as is known. */
+static double limit_of(const Plan *n, int rank)
+{
+    return fmin(n->memory - n->lasting[rank], n->counted[rank]);
+}
+
+/* The most that what is in `order` holds on a rank. A whole B needs no more than
+ * before it. */
+static double counted_peak(const Plan *n, int rank)
+{
+    const List *order = &n->p->order[rank];
+    double now = 0, most = 0;
+    for (int i = 0; i < order->count; i++) {
+        Action a = order->at[i];
+        double held = n->held[a.chunk], kept = n->kept[a.chunk];
+        now += a.kind == ACT_F   ? held
+               : a.kind == ACT_B ? -held
+               : a.kind == ACT_I ? kept - held
+                                 : -kept;
+        most = fmax(most, now);
+    }
+    return most;
 }
 
 static double *room_of(const Plan *n)
@@ -121,6 +193,15 @@ static void count_high(Plan *n, double *held)
     n->q.held = held;
 }
 
+/* What of a rank's limits it exceeds, in floats. */
+static double excess_of(const Plan *n, int rank)
+{
+    double counted = n->counted[rank] * (1 + 1e-9), more = 0;
+    if (!isinf(counted))
+        more = fmax(0, counted_peak(n, rank) - counted);
+    return fmax(more, (double)n->arena[rank] - n->memory);
+}
+
 /* Its arenas, what lasts of them, its peak; returns the metric. */
 static double measure(Plan *n, const Program *trial)
 {
@@ -129,6 +210,7 @@ static double measure(Plan *n, const Program *trial)
     for (int r = 0; r < trial->ranks; r++) {
         int peak = peak_copies(trial, r);
         n->arena[r] = trial->arena_floats[r];
+        n->excess[r] = excess_of(n, r);
         n->lasting[r] = 0;
         n->peak = peak > n->peak ? peak : n->peak;
         longest = fmax(longest, span_time(trial, r));
@@ -152,10 +234,20 @@ static double try_order(Plan *n)
     return value;
 }
 
+/* The same, at the budget's cost. */
+static double pay_for_trial(Plan *n)
+{
+    double actions = 0;
+    for (int r = 0; r < n->q.ranks; r++)
+        actions += n->p->order[r].count;
+    n->left -= PLANNED * actions / EFFORT;
+    return try_order(n);
+}
+
 static bool fits(const Plan *n)
 {
     for (int r = 0; r < n->q.ranks; r++)
-        if ((double)n->arena[r] > n->memory)
+        if (n->excess[r] > 0)
             return false;
     return true;
 }
@@ -181,7 +273,7 @@ static void run_schedule(Program *p, const Schedule *s)
 {
     p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
     p->set.schedule = s;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < MOST_OPTIONS; i++)
         p->set.option[i].value = s->fallback[i];
     if (s->orders)
         s->orders(p);
@@ -235,15 +327,26 @@ static bool is_small(const Plan *n)
 }
 
 /* The orders of a small problem that are proved to be best, or the best met. */
-static bool search_exactly(Plan *n, double effort, bool *proved)
+static bool search_exactly(Plan *n, bool *proved)
 {
-    Exact exact = {.budget = (long long)(EXACT * effort)};
+    Exact exact = {.budget = (long long)(EXACT * option(n->p, "effort"))};
     Result result;
-    if (!exact_orders(&n->q, &exact, n->best, &result))
+    bool found = exact_orders(&n->q, &exact, n->best, &result);
+    n->left -= LOOK * (double)exact.looked / EFFORT;
+    if (!found)
         return false;
     *proved = exact.proved;
     n->result = result;
     return true;
+}
+
+static bool search_vee_parts(Plan *n, double effort, int seed, bool last)
+{
+    n->left -= last ? effort : GREEDY * actions_of(&n->q) / EFFORT;
+    if (last)
+        return search_vee(&n->q, seed, effort, n->best, &n->result);
+    return vee_greedy(&n->q, n->best) &&
+           order_result(&n->q, n->best, &n->result, NULL);
 }
 
 /* Of the Plan's problem. */
@@ -253,19 +356,18 @@ static void search_parts(Plan *n, double effort, bool last)
     bool found, proved = false;
     int seed = (int)option(p, "seed");
     Search search = {.seed = seed,
-                     .effort = is_small(n) ? SHORT * effort : effort};
-    if (p->set.placement == PLACE_VEE && !last)
-        found = vee_greedy(&n->q, n->best) &&
-                order_result(&n->q, n->best, &n->result, NULL);
-    else if (p->set.placement == PLACE_VEE)
-        found = search_vee(&n->q, seed, search.effort, n->best, &n->result);
-    else
+                     .effort = is_small(n) ? SMALL * effort : effort};
+    if (p->set.placement == PLACE_VEE) {
+        found = search_vee_parts(n, search.effort, seed, last);
+    } else {
         found = search_orders(&n->q, &search, n->best, &n->result);
+        n->left -= (double)search.timed / EFFORT;
+    }
     if (!found)
         n->best[0].count = 0;
     if (last && is_small(n) && !(found && search.optimal) &&
         !needs_more_for_weights(n))
-        found |= search_exactly(n, effort, &proved);
+        found |= search_exactly(n, &proved);
     if (!found)
         n->result = (Result){INFINITY, INFINITY, 0};
 }
@@ -284,12 +386,13 @@ static void search_mixed(Plan *n, double effort, bool last)
     Problem q = n->q;
     Arena *arena = n->p->arena;
     Sequence *split = take_orders(n->p, &q);
-    search_parts(n, effort / 2, last);
+    double mended = effort * MENDED, each = (effort - mended) / 2;
+    search_parts(n, each, last);
     Result found = n->result;
     copy_orders(n, split, n->best);
     n->q = whole_problem(
         &q, arena_take(arena, 3 * sizeof(double) * (size_t)q.chunks));
-    search_parts(n, effort / 2, last);
+    search_parts(n, each, last);
     n->q = q;
     if (!isinf(n->result.makespan)) {
         join_weights(&q, n->best);
@@ -301,7 +404,8 @@ static void search_mixed(Plan *n, double effort, bool last)
     }
     if (isinf(n->result.makespan))
         return;
-    mend_orders(&q, n->best, (int)option(n->p, "seed"), effort * MENDED);
+    n->left -= mended;
+    mend_orders(&q, n->best, (int)option(n->p, "seed"), mended * EFFORT);
     order_result(&q, n->best, &n->result, NULL);
 }
 
@@ -320,19 +424,22 @@ static void find_least(Plan *n)
     Program *p = n->p;
     run_alone(p);
     try_order(n);
-    for (int r = 0; r < p->ranks; r++)
+    for (int r = 0; r < p->ranks; r++) {
+        double chunks = ceil(counted_peak(n, r) / average_held(n, r) - 1e-9);
         n->least[r] = (double)n->arena[r];
+        n->least_chunks = (int)fmax(n->least_chunks, chunks);
+    }
 }
 
-/* Whole backwards in place of I, and no W, on ranks whose arena is too large: what
- * a W reads need not stay. */
+/* Whole backwards in place of I, and no W, on ranks that hold too much: what a W
+ * reads need not stay. */
 static void make_whole(Plan *n)
 {
     Program *p = n->p;
     List *order = arena_take(p->arena, sizeof *order * (size_t)p->ranks);
     for (int r = 0; r < p->ranks; r++) {
         const List *from = &p->order[r];
-        bool whole = (double)n->arena[r] > n->memory;
+        bool whole = n->excess[r] > 0;
         for (int i = 0; i < from->count; i++) {
             Action a = from->at[i];
             if (whole && a.kind == ACT_I)
@@ -377,31 +484,38 @@ static bool try_limits(Plan *n, double effort, bool last)
         return false;
     p->order = arena_take(p->arena, sizeof(List) * (size_t)n->q.ranks);
     use_orders(p, &n->q, n->best);
-    keep_if_better(n, try_order(n));
+    keep_if_better(n, pay_for_trial(n));
     bool good = fits(n);
     for (int r = 0; r < n->q.ranks; r++)
-        n->over[r] = fmax(0, (double)n->arena[r] - n->memory);
+        n->over[r] = fmax(0, n->excess[r]);
     for (int more = 0; !fits(n) && more < 2; more++) {
         make_whole(n);
-        keep_if_better(n, try_order(n));
+        keep_if_better(n, pay_for_trial(n));
     }
     return good;
 }
 
+/* Does an order within what the search counts fit as a whole. */
+static bool counts_all(const Plan *n)
+{
+    return isinf(n->memory) && !(n->activations && needs_more_for_weights(n));
+}
+
 /* The memory model leaves out buffers of messages, and that blocks of different
- * sizes do not pack. So what an order's arena is too large by is taken off the
- * rank's limit until one fits; from there half the way back up, and so on. Short
- * searches find the limit, a long one the order. */
-static void search_within(Plan *n, double effort)
+ * sizes do not pack. So what an order is too large by is taken off the rank's limit
+ * until one fits; from there half the way back up, and so on. Short searches find
+ * the limit. False: nothing fits. */
+static bool find_limits(Plan *n, double effort)
 {
     size_t bytes = sizeof(double) * (size_t)n->q.ranks;
     double *low = arena_take(n->p->arena, bytes),
-           *high = arena_take(n->p->arena, bytes);
+           *high = arena_take(n->p->arena, bytes),
+           until = n->left - LIMITS * effort;
     int below = 0, above = 0;
-    for (int i = 0; i < TRIES && below < HALVINGS && !isinf(n->memory); i++) {
+    for (int i = 0; i < TRIES && below < HALVINGS && n->left > until; i++) {
         bool good = try_limits(n, SHORT * effort, false);
         if (!good && isinf(n->result.makespan) && !below)
-            return;
+            return false;
         memcpy(good ? low : high, n->limit, bytes);
         below += good;
         above += !good;
@@ -413,28 +527,38 @@ static void search_within(Plan *n, double effort)
     }
     if (below)
         memcpy(n->limit, low, bytes);
-    if (try_limits(n, effort, true) || isinf(n->memory))
+    return true;
+}
+
+/* Short searches for the limits, long ones for the order. */
+static void search_within(Plan *n, double effort)
+{
+    double until = n->left - effort, least = SHORT * effort;
+    if (!counts_all(n) && !find_limits(n, effort))
+        return;
+    double first = (n->left - until) * (counts_all(n) ? 1 : FIRST);
+    if (try_limits(n, fmax(first, least), true) || counts_all(n))
         return;
     for (int r = 0; r < n->q.ranks; r++)
         n->limit[r] -= n->over[r];
-    try_limits(n, effort, true);
+    try_limits(n, fmax(n->left - until, least), true);
 }
 
 /* With each way to count memory, until the bound is reached. */
-static void search_all(Plan *n, double effort)
+static void search_all(Plan *n)
 {
     enum { LOW, AS_IT_IS, HIGH, WAYS };
     Problem q = n->q;
-    int ways = needs_more_for_weights(n) && !isinf(n->memory) ? WAYS : 1;
+    int ways = needs_more_for_weights(n) && is_limited(n) ? WAYS : 1;
     for (int way = 0; way < ways && n->value > n->bound * (1 + 1e-9); way++) {
         n->q = q;
-        if (way == LOW)
+        if (ways > 1 && way == LOW)
             count_low(n, room_of(n));
         else if (way == HIGH)
             count_high(n, room_of(n));
         for (int r = 0; r < q.ranks; r++)
-            n->limit[r] = n->memory - n->lasting[r];
-        search_within(n, effort / ways);
+            n->limit[r] = limit_of(n, r);
+        search_within(n, fmax(n->left, 0) / (ways - way));
     }
     n->q = q;
 }
@@ -474,14 +598,14 @@ static void find_bound(Plan *n)
     bool proved = false;
     count_low(n, room_of(n));
     for (int r = 0; r < q->ranks; r++)
-        n->limit[r] = n->memory - n->lasting[r];
+        n->limit[r] = limit_of(n, r);
     n->bound = work_bound(q);
     if (q->chunks == q->ranks && gradients_cross(n->p))
         n->bound = fmax(n->bound, bound_metric(q));
     n->best[0].count = 0;
     *q = in_parts(q, room_of(n), room_of(n));
-    if (is_small(n) && gradients_cross(n->p) &&
-        search_exactly(n, option(n->p, "effort"), &proved) && proved)
+    if (is_small(n) && gradients_cross(n->p) && search_exactly(n, &proved) &&
+        proved)
         n->bound = fmax(n->bound, metric_of(q, &n->result));
     n->q = kept;
 }
@@ -514,18 +638,33 @@ static bool can_search(Program *p)
     return false;
 }
 
+const char *within_text(Arena *arena, double bytes, int activations)
+{
+    const char *memory = isinf(bytes)
+                             ? ""
+                             : text_format(arena, "within %.0f bytes", bytes);
+    if (activations == 0)
+        return memory;
+    return text_format(arena, "%s%s%d activations", memory,
+                       *memory ? " and " : "within ", activations);
+}
+
 static bool no_order_fits(Plan *n)
 {
     Program *p = n->p;
     int worst = 0;
     for (int r = 0; r < p->ranks; r++)
         worst = n->least[r] > n->least[worst] ? r : worst;
-    error_at(p, p->set.schedule_at, "no order was found within %.0f bytes",
-             n->bytes);
-    help(p,
-         "rank %d needs %.0f bytes for one micro-batch at a time: give more "
-         "memory, or use fewer rows, or more stages",
-         p->set.listed ? p->set.listed[worst] : worst, 4 * n->least[worst]);
+    error_at(p, p->set.schedule_at, "no order was found %s",
+             within_text(p->arena, n->bytes, n->activations));
+    if (n->activations > 0 && n->activations < n->least_chunks)
+        help(p, "one micro-batch at a time needs `activations = %d`",
+             n->least_chunks);
+    else
+        help(p,
+             "rank %d needs %.0f bytes for one micro-batch at a time: give "
+             "more memory, or use fewer rows, or more stages",
+             worst, 4 * n->least[worst]);
     return false;
 }
 
@@ -549,6 +688,8 @@ static Plan start_plan(Program *p)
             memory = rank_memory(p, r);
     n.bytes = memory > 0 ? memory : INFINITY;
     n.memory = floor(n.bytes / 4);
+    n.activations = (int)option(p, "activations");
+    n.left = option(p, "effort") * fmin(1, ENOUGH * actions_of(&n.q) / EFFORT);
     n.q.whole = shorter_whole(p);
     n.q.metric = option(p, "span") ? METRIC_SPAN : METRIC_MAKESPAN;
     n.q.limit = n.limit = arena_take(p->arena, sizeof *n.limit * ranks);
@@ -556,8 +697,11 @@ static Plan start_plan(Program *p)
     n.lasting = arena_take(p->arena, sizeof *n.lasting * ranks);
     n.least = arena_take(p->arena, sizeof *n.least * ranks);
     n.arena = arena_take(p->arena, sizeof *n.arena * ranks);
+    n.excess = arena_take(p->arena, sizeof *n.excess * ranks);
+    n.counted = arena_take(p->arena, sizeof *n.counted * ranks);
     n.best = take_orders(p, &n.q);
     fill_memory(&n);
+    fill_counted(&n);
     return n;
 }
 
@@ -569,7 +713,7 @@ bool search_plan(Program *p)
     find_least(&n);
     find_bound(&n);
     best_of_named(&n);
-    search_all(&n, option(p, "effort") * EFFORT);
+    search_all(&n);
     progress(&n, NULL);
     if (isinf(n.value))
         return no_order_fits(&n);
@@ -587,6 +731,7 @@ bool search_plan(Program *p)
                                 .after = n.value,
                                 .bound = fmin(n.bound, n.value),
                                 .memory = n.bytes,
+                                .activations = n.activations,
                                 .span = n.q.metric == METRIC_SPAN};
     return true;
 }

@@ -109,6 +109,14 @@ void use_orders(Program *p, const Problem *q, const Sequence *orders)
     }
 }
 
+static bool is_shorter(const Problem *q, const Result *a, const Result *b)
+{
+    double ours = metric_of(q, a), theirs = metric_of(q, b);
+    if (fabs(ours - theirs) > 1e-9 * theirs)
+        return ours < theirs;
+    return second_of(q, a) < second_of(q, b) * (1 - 1e-9);
+}
+
 void use_if_shorter(Program *p, const Problem *q, const Sequence *orders)
 {
     Sequence *before = take_orders(p, q);
@@ -116,8 +124,7 @@ void use_if_shorter(Program *p, const Problem *q, const Sequence *orders)
     read_orders(p, before);
     if (!order_result(q, orders, &new, NULL))
         return;
-    bool known = order_result(q, before, &old, NULL);
-    if (!known || new.makespan < old.makespan *(1 - 1e-9))
+    if (!order_result(q, before, &old, NULL) || is_shorter(q, &new, &old))
         use_orders(p, q, orders);
 }
 

@@ -23,13 +23,17 @@ typedef struct Draft {
     const int *warm;  // [rank]
     Sequence *orders;
     double *end[SEARCH_KINDS];  // [rank * microbatches + micro]; of W not known
-    double *clock, *memory, *idle;  // [rank]
-    double *post;                   // [rank] end of the action before its last
+    double *clock, *memory, *idle,
+        *ahead;     // [rank]; the work it has not yet run
+    double *first;  // [rank] what its time is counted from
+    double *post;   // [rank] end of the action before its last
     double *left
         [SEARCH_W];  // [rank] when the last message for an F, an I left its wire
     int *done[SEARCH_KINDS];  // [rank]
     double most_idle;         // of all ranks
-    bool failed;              // an action has no room
+    double most;              // that the value may be
+    long long placed;         // actions
+    bool failed;  // an action has no room, or the value will be above
 } Draft;
 
 /* When the message for the rank's next action of this kind leaves its wire; 0: it
@@ -59,6 +63,8 @@ static void put(Draft *d, int kind, int r)
            begin = ready > d->clock[r] ? ready : d->clock[r];
     if (d->done[SEARCH_F][r] > 0)
         d->idle[r] += begin - d->clock[r];
+    else if (q->metric == METRIC_SPAN)
+        d->first[r] = begin;
     if (d->idle[r] > d->most_idle)
         d->most_idle = d->idle[r];
     if (kind != SEARCH_W)
@@ -68,6 +74,9 @@ static void put(Draft *d, int kind, int r)
     d->end[kind][r * q->microbatches + d->done[kind][r]++] = d->clock[r];
     d->memory[r] += action_growth(q, kind, r);
     d->orders[r].at[d->orders[r].count++] = (short)(r * SEARCH_KINDS + kind);
+    d->placed++;
+    d->ahead[r] -= q->time[kind][r];
+    d->failed |= d->clock[r] + d->ahead[r] - d->first[r] > d->most;
 }
 
 static bool has_room(const Draft *d, int kind, int r)
@@ -168,14 +177,14 @@ static void all_rounds(Draft *d)
 }
 
 bool rounds_orders(const Problem *q, const RoundsRecipe *recipe,
-                   const int *warm, Sequence *orders)
+                   const int *warm, double most, Sequence *orders,
+                   long long *timed)
 {
     size_t ranks = (size_t)q->ranks, cells = ranks * (size_t)q->microbatches;
-    double *numbers = calloc(SEARCH_KINDS * cells + 6 * ranks, sizeof *numbers);
-    int *counts = calloc(SEARCH_KINDS * ranks, sizeof *counts);
-    Draft d = {.q = q, .recipe = recipe, .warm = warm, .orders = orders};
-    if (!numbers || !counts)
-        abort();
+    double *numbers = room(SEARCH_KINDS * cells + 8 * ranks, sizeof *numbers);
+    int *counts = room(SEARCH_KINDS * ranks, sizeof *counts);
+    Draft d = {
+        .q = q, .recipe = recipe, .warm = warm, .most = most, .orders = orders};
     for (int k = 0; k < SEARCH_KINDS; k++) {
         d.end[k] = numbers + (size_t)k * cells;
         d.done[k] = counts + (size_t)k * ranks;
@@ -186,9 +195,14 @@ bool rounds_orders(const Problem *q, const RoundsRecipe *recipe,
     d.post = d.idle + ranks;
     d.left[SEARCH_F] = d.post + ranks;
     d.left[SEARCH_I] = d.left[SEARCH_F] + ranks;
-    for (int r = 0; r < q->ranks; r++)
+    d.ahead = d.left[SEARCH_I] + ranks;
+    d.first = d.ahead + ranks;
+    for (int r = 0; r < q->ranks; r++) {
         orders[r].count = 0;
+        d.ahead[r] = work_in_parts(q, r);
+    }
     all_rounds(&d);
+    *timed += d.placed;
     free(numbers);
     free(counts);
     return !d.failed;

@@ -10,11 +10,8 @@ Board board_open(const Problem *q, Sequence *orders)
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks,
            cells = chunks * (size_t)q->microbatches;
     Board x = {.q = q, .orders = orders, .wires = wires_open(q)};
-    double *numbers = malloc((SEARCH_KINDS * cells + 4 * ranks) *
-                             sizeof *numbers);
-    int *counts = malloc(SEARCH_KINDS * chunks * sizeof *counts);
-    if (!numbers || !counts)
-        abort();
+    double *numbers = room(SEARCH_KINDS * cells + 4 * ranks, sizeof *numbers);
+    int *counts = room(SEARCH_KINDS * chunks, sizeof *counts);
     for (int k = 0; k < SEARCH_KINDS; k++) {
         x.end[k] = numbers + (size_t)k * cells;
         x.done[k] = counts + (size_t)k * chunks;
@@ -96,13 +93,11 @@ int board_weight(const Board *b, int rank)
 
 Sequence *orders_copy(const Problem *q, const Sequence *orders)
 {
-    Sequence *copy = malloc((size_t)q->ranks * sizeof *copy);
+    Sequence *copy = room((size_t)q->ranks, sizeof *copy);
     size_t all = 0, at = 0;
     for (int r = 0; r < q->ranks; r++)
         all += (size_t)orders[r].count;
-    short *entries = malloc(all * sizeof *entries);
-    if (!copy || !entries)
-        abort();
+    short *entries = room(all, sizeof *entries);
     for (int r = 0; r < q->ranks; r++) {
         copy[r] = (Sequence){entries + at, orders[r].count};
         memcpy(copy[r].at, orders[r].at,
@@ -126,9 +121,7 @@ static size_t row_of(const Problem *q)
 VeeBest vee_best_open(const Problem *q)
 {
     VeeBest best = {INFINITY, INFINITY, NULL};
-    best.entries = malloc((size_t)q->ranks * row_of(q) * sizeof(short));
-    if (!best.entries)
-        abort();
+    best.entries = room((size_t)q->ranks * row_of(q), sizeof(short));
     return best;
 }
 
@@ -137,9 +130,7 @@ bool vee_best_offer(VeeBest *best, const Problem *q, const Sequence *orders)
     Result result;
     if (!order_result(q, orders, &result, NULL) || !order_fits(q, orders))
         return false;
-    bool span = q->metric == METRIC_SPAN;
-    double value = span ? result.span : result.makespan,
-           second = span ? result.makespan : result.span,
+    double value = metric_of(q, &result), second = second_of(q, &result),
            least = best->value * (1 - 1e-12);
     if (value > best->value || (value >= least && second >= best->second))
         return false;

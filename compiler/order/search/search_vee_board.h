@@ -32,15 +32,6 @@ static inline int board_chunk(const Problem *q, int rank, bool back)
     return back ? q->chunks - 1 - rank : rank;
 }
 
-/* All zero; never NULL. */
-static inline void *room(size_t count, size_t size)
-{
-    void *p = calloc(count, size);
-    if (!p)
-        abort();
-    return p;
-}
-
 static inline double later(double a, double b)
 {
     return a > b ? a : b;

@@ -154,11 +154,9 @@ void vee_fill(const Problem *q, Sequence *orders)
 {
     size_t row = 2 * SEARCH_KINDS * (size_t)q->microbatches,
            ranks = (size_t)q->ranks;
-    double *numbers = malloc((2 * ranks + 1) * row * sizeof *numbers);
+    double *numbers = room((2 * ranks + 1) * row, sizeof *numbers);
     Fill x = {.q = q, .orders = orders};
-    x.start = malloc(ranks * sizeof *x.start);
-    if (!numbers || !x.start)
-        abort();
+    x.start = room(ranks, sizeof *x.start);
     for (size_t r = 0; r < ranks; r++)
         x.start[r] = numbers + r * row;
     for (int k = 0; k < SEARCH_KINDS; k++)

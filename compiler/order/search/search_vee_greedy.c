@@ -198,11 +198,9 @@ static bool attempt(Greedy *x, int *side)
 static void improve(Greedy *x, VeeBest *best)
 {
     const Problem *q = x->board.q;
-    double *approved = malloc((size_t)q->ranks * sizeof *approved);
-    int *side = malloc((size_t)q->ranks * sizeof *side);
+    double *approved = room((size_t)q->ranks, sizeof *approved);
+    int *side = room((size_t)q->ranks, sizeof *side);
     double worst = INFINITY;
-    if (!approved || !side)
-        abort();
     x->approved = NULL;
     while (attempt(x, side)) {
         double idle = 0;

@@ -145,13 +145,11 @@ static bool dispatch(Dispatch *x)
 bool vee_list(const Problem *q, const VeeRule *rule, Sequence *orders)
 {
     Dispatch x = {.board = board_open(q, orders), .rule = rule};
-    x.next = malloc((size_t)q->ranks * sizeof *x.next);
-    x.taste = malloc((size_t)q->ranks * sizeof *x.taste);
+    x.next = room((size_t)q->ranks, sizeof *x.next);
+    x.taste = room((size_t)q->ranks, sizeof *x.taste);
     for (x.leaves = 1; x.leaves < q->ranks; x.leaves *= 2) {
     }
-    x.first = malloc(2 * (size_t)x.leaves * sizeof *x.first);
-    if (!x.next || !x.taste || !x.first)
-        abort();
+    x.first = room(2 * (size_t)x.leaves, sizeof *x.first);
     for (int r = 0; r < q->ranks; r++)
         x.taste[r] = taste_of(q, rule, r);
     bool good = dispatch(&x);

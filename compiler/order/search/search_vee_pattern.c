@@ -67,9 +67,7 @@ static void weave(const Problem *q, const Slot *slots, Sequence *order)
 {
     int count = 4 * q->microbatches, time = slots[0].time, first = 0,
         waiting = 0;
-    short *wait = malloc((size_t)count / 2 * sizeof *wait);
-    if (!wait)
-        abort();
+    short *wait = room((size_t)count / 2, sizeof *wait);
     order->count = 0;
     for (int i = 0; i < count; time++) {
         if (slots[i].time > time) {
@@ -97,9 +95,7 @@ typedef struct Counted {
 static Counted counted(const Problem *q, bool equal, bool silent)
 {
     size_t chunks = (size_t)q->chunks, ranks = (size_t)q->ranks;
-    Counted e = {*q, malloc((2 * chunks + ranks) * sizeof(double))};
-    if (!e.numbers)
-        abort();
+    Counted e = {*q, room(2 * chunks + ranks, sizeof(double))};
     for (size_t c = 0; c < chunks; c++) {
         e.numbers[c] = 1;
         e.numbers[chunks + c] = 0;
@@ -155,9 +151,7 @@ static void build_pattern(const Problem *q, VeePattern which, Sequence *orders)
     Counted equal = counted(q, true, true), real = counted(q, false, false),
             silent = counted(q, false, true);
     VeeBest best = vee_best_open(q);
-    Slot *slots = malloc(4 * (size_t)q->microbatches * sizeof *slots);
-    if (!slots)
-        abort();
+    Slot *slots = room(4 * (size_t)q->microbatches, sizeof *slots);
     for (int r = 0; r < q->ranks; r++) {
         unroll(q, which, r, slots);
         weave(q, slots, &orders[r]);

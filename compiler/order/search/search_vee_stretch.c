@@ -97,11 +97,9 @@ bool vee_stretch(const Problem *q, const Sequence *from, int microbatches,
     int more = microbatches - q->microbatches;
     Stretch x = {.q = q, .orders = from, .best = INFINITY};
     Result result;
-    double *times = malloc(ranks * row * sizeof *times);
-    x.start = malloc(ranks * sizeof *x.start);
-    x.first = malloc(ranks * sizeof *x.first);
-    if (!times || !x.start || !x.first)
-        abort();
+    double *times = room(ranks * row, sizeof *times);
+    x.start = room(ranks, sizeof *x.start);
+    x.first = room(ranks, sizeof *x.first);
     for (size_t r = 0; r < ranks; r++)
         x.start[r] = times + r * row;
     if (order_result(q, from, &result, x.start))

@@ -29,9 +29,7 @@ bool vee_weigh(const Problem *q, Sequence *orders, double patience)
 {
     Sequence *from = orders_copy(q, orders);
     Board b = board_open(q, orders);
-    int *next = calloc((size_t)q->ranks, sizeof *next), moved = 1, left = 0;
-    if (!next)
-        abort();
+    int *next = room((size_t)q->ranks, sizeof *next), moved = 1, left = 0;
     while (moved) {
         moved = 0;
         for (int r = 0; r < q->ranks; r++)

@@ -45,9 +45,7 @@ void join_weights(const Problem *q, Sequence *orders)
     for (int r = 0; r < q->ranks; r++) {
         Sequence *order = &orders[r];
         size_t bytes = (size_t)order->count * sizeof *order->at;
-        short *from = malloc(bytes + 1);
-        if (!from)
-            abort();
+        short *from = room(bytes + 1, 1);
         memcpy(from, order->at, bytes);
         int count = 0;
         for (int i = 0; i < order->count; i++) {

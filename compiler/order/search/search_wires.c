@@ -43,10 +43,8 @@ static void lay_wires(Wires *w)
 {
     const Problem *q = w->q;
     size_t chunks = (size_t)q->chunks;
-    int *head = malloc(((size_t)q->ranks + 4 * chunks) * sizeof *head),
+    int *head = room((size_t)q->ranks + 4 * chunks, sizeof *head),
         *next = head + q->ranks, *receiver = next + 2 * chunks, first = 0;
-    if (!head)
-        abort();
     for (int r = 0; r < q->ranks; r++)
         head[r] = -1;
     for (int c = 0; c < q->chunks; c++)
@@ -73,11 +71,9 @@ Wires wires_open(const Problem *q)
     Wires w = {.q = q, .matter = wires_matter(q)};
     if (!w.matter)
         return w;
-    int *counts = malloc(2 * (chunks + cells) * sizeof *counts);
-    w.wires = calloc(2 * chunks, sizeof *w.wires);
-    w.parcels = malloc(2 * cells * sizeof *w.parcels);
-    if (!counts || !w.wires || !w.parcels)
-        abort();
+    int *counts = room(2 * (chunks + cells), sizeof *counts);
+    w.wires = room(2 * chunks, sizeof *w.wires);
+    w.parcels = room(2 * cells, sizeof *w.parcels);
     for (int k = 0; k < 2; k++) {
         w.out[k] = counts + (size_t)k * chunks;
         w.place[k] = counts + 2 * chunks + (size_t)k * cells;
