@@ -1,10 +1,34 @@
-/* typed.c: what a person gets who types `schedule auto` without an effort: the
- * published tables by `pipec inspect` of a .pipe file. */
+/* typed.c: what a person gets who types `schedule zbv`, or `schedule auto` without
+ * an effort: the published tables by `pipec inspect` of a .pipe file. */
 #include "typed.h"
+#include "vee.h"
 
 static void verdict(bool good, const char *what)
 {
     printf("%s %s\n", good ? "ok" : "not ok", what);
+}
+
+/* Table 8 of arXiv 2401.10241, the column ZB-V: the longest own span. */
+static void zbv(void)
+{
+    static const double ours[] = {.0697, .0533, .0274, .0623, .0476,
+                                  .0246, .0582, .0444, .0229};
+    bool good = true;
+    for (int i = 0; i < 9; i++) {
+        const VeeInput *in = &vee_table8[i];
+        Typed t = {in->ranks,         2,           in->microbatches,
+                   in->f / 1e3,       in->i / 1e3, in->w / 1e3,
+                   in->message / 1e3, 1,           1};
+        Said said;
+        bool same = inspect_typed(&t, "zbv", &said) &&
+                    fabs(said.idle - ours[i]) < 1e-9 &&
+                    said.idle <= vee_printed[i] + 1e-9;
+        if (!same)
+            printf("# %s %d %d: %.4f, published %.4f\n", in->model, in->ranks,
+                   in->microbatches, said.idle, vee_printed[i]);
+        good &= same;
+    }
+    verdict(good, "schedule zbv: table 8, none above the published rate");
 }
 
 /* One cell of the table of limits. */
@@ -36,6 +60,7 @@ static void limits(void)
 
 int main(void)
 {
+    zbv();
     limits();
     return 0;
 }

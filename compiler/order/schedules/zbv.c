@@ -12,7 +12,9 @@
  *
  * With F = I = W and M >= 2 P - 1 no rank is idle in its own span; peak 2 P chunks
  * on every rank. Where the costs of the plan differ, or M is smaller, a greedy
- * order with those costs may be shorter: then it is taken. */
+ * order with those costs may be shorter: then it is taken. Shorter is, as in the
+ * paper, what has the shorter own span, and of two as long what has the shorter
+ * makespan. */
 #include "order/order.h"
 #include "order/search/search_problem.h"
 #include "order/search/search_vee.h"
@@ -112,6 +114,7 @@ static bool orders(Program *p)
     for (int r = 0; r < p->ranks; r++)
         closed_form(p, r);
     Problem q = problem_in_chunks(p, 2 * p->ranks);
+    q.metric = METRIC_SPAN;
     Sequence *greedy = take_orders(p, &q);
     if (vee_greedy(&q, greedy))
         use_if_shorter(p, &q, greedy);
