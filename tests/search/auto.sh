@@ -99,6 +99,18 @@ plan once -D stages=4 -D microbatches=12 -D 'schedule=auto(span = 1, seed = 7)'
 plan twice -D stages=4 -D microbatches=12 -D 'schedule=auto(span = 1, seed = 7)'
 grep -q 'longest own span' "$scratch/once" && cmp -s "$scratch/once" "$scratch/twice" && echo 'ok same' || echo 'not ok same'
 
+# In activations: no worse than what fits, and what a person can count: until its backward a chunk is one.
+for limit in 2 3 4; do
+    plan "activations-$limit" -D stages=4 -D microbatches=8 -D "schedule=auto(activations = $limit)"
+    peak=$(awk '/^ *[0-9]+  .* %/ { if ($(NF-2) > most) most = $(NF-2) } END { print most }' "$scratch/activations-$limit")
+    grep -q "within $limit activations; no order of these chunks under this limit" "$scratch/activations-$limit" &&
+        [ "$peak" -ge "$limit" ] && echo "ok activations $limit" ||
+        echo "not ok activations $limit: $peak chunks; $(grep searched "$scratch/activations-$limit")"
+done
+plan activations-1f1b -D stages=4 -D microbatches=8 -D schedule=1f1b
+holds "$(makespan activations-4) < $(makespan activations-1f1b) && $(makespan activations-4) <= $(makespan activations-2)" &&
+    echo 'ok activations' || echo "not ok activations: $(makespan activations-4) ms, 1f1b $(makespan activations-1f1b)"
+
 # refuses NAME TEXT OPTION...
 refuses() {
     name=$1 text=$2
@@ -107,5 +119,8 @@ refuses() {
     grep -q -- "$text" "$scratch/$name" && echo "ok $name" || echo "not ok $name: $(head -3 "$scratch/$name")"
 }
 refuses little 'for one micro-batch at a time: give more memory' -D stages=4 -D 'schedule=auto(memory = 10K)'
+refuses fewer '`activations = 2`' -D stages=4 -D virtual=2 -D placement=vee -D 'schedule=auto(activations = 1)'
+refuses both 'within 90000000 bytes and 4 activations; no order of these chunks under this limit' -D stages=4 \
+    -D 'schedule=auto(memory = 90M, activations = 4)'
 refuses wave 'use `placement vee`, or `virtual 1`' -D stages=2 -D virtual=2 -D placement=wave -D schedule=auto
 refuses twin 'leave the placement out, or use `placement vee`' -D stages=2 -D placement=twin -D schedule=auto

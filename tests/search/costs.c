@@ -46,9 +46,11 @@ static void costs_by_chance(Wish *w)
     for (int c = 0; c < chunks; c++)
         for (int k = 0; k < 4; k++)
             times[k][c] = c && equal ? times[k][0] : time_by_chance();
-    if (equal || chunks == 1)  // one forward takes time
-        for (int c = 0; c < chunks; c++)
-            times[0][c] += times[0][c] == 0;
+    int forward = 0;
+    for (int c = 0; c < chunks; c++)
+        forward += times[0][c];
+    for (int c = 0; c < chunks && forward == 0; c++)  // one must take time
+        times[0][c] = 1;
     for (int c = 0; c < chunks; c++) {
         int both = times[2][c] + times[3][c], less = both / 2 + chance(2);
         int kind = relation == 3 ? chance(3) : relation;

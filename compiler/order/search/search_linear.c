@@ -56,7 +56,9 @@ static bool done(const Pool *p)
 static int warm_count(const Problem *q, WarmKind kind, int r, double head,
                       double idle)
 {
-    double forward = q->time[SEARCH_F][r], share = head / forward;
+    const double most = 1e6;  // where a forward takes no time
+    double forward = q->time[SEARCH_F][r],
+           share = forward > 0 ? fmin(head / forward, most) : most;
     int behind = q->ranks - 1 - r, below = (int)floor(share + 1e-9),
         above = (int)ceil(share - 1e-9);
     switch (kind) {
