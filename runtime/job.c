@@ -250,11 +250,14 @@ int pp_step(void)
 
 int pp_next_step(void)
 {
-    end_step();
-    int next = pp_job.step + 1;
-    if (next > pp_job.plan.steps || !may_start((uint32_t)next))
-        return 0;
-    pp_job.step = next;
+    if (!pp_look_again()) {
+        end_step();
+        int next = pp_job.step + 1;
+        if (next > pp_job.plan.steps || !may_start((uint32_t)next))
+            return 0;
+        pp_job.step = next;
+    }
+    int next = pp_job.step;
     pp_job.record = (StepRecord){.norm = NAN};
     pp_job.self->action[0] = 0;
     atomic_store(&pp_job.self->step, next);
@@ -311,6 +314,8 @@ void pp_end(void)
     pp_job.record.model_end = pp_job.self->pace.clock;
     pp_note_event(EVENT_COMPUTE, local.action, pp_job.self->micro, -1,
                   local.begin, end);
+    if (pp_job.looking && pp_job.bad_norm && !strchr(local.action, 'F'))
+        pp_look_at_gradients();
     atomic_store_explicit(&pp_job.self->computing, 0, memory_order_release);
     atomic_fetch_add_explicit(&pp_job.self->progress, 1, memory_order_relaxed);
 }
@@ -335,7 +340,7 @@ void pp_note_event(EventKind kind, const char *name, int micro, int peer,
 void pp_add_losses(const float *losses, int microbatches)
 {
     for (int i = 0; i < microbatches; i++) {
-        if (!isfinite(losses[i]) && !pp_job.plan.skip)
+        if (!isfinite(losses[i]) && !pp_job.plan.skip && !pp_loss_is_bad())
             pp_fail("the loss of micro-batch %d of step %d is %s; `on "
                     "nonfinite skip` leaves such steps out",
                     i, pp_job.step, isnan(losses[i]) ? "nan" : "infinite");

@@ -26,6 +26,8 @@ typedef struct Job {
     int redo;                       // 1: pp_step and pp_rate are of the deferred step
     Event *event, *event_end;       // --trace: room for the rest of the step; NULL: none
     int emulated;                   // 1: this is an emulation
+    int looking;                    // 1: the step runs once more, to find where a number became none
+    int bad_norm;                   // 1: the norm of the step is none, its update was left out
 } Job;
 
 extern Job pp_job;
@@ -48,6 +50,7 @@ void pp_note_event(EventKind kind, const char *name, int micro, int peer, int64_
 
 /* the device (cpu/host.c, cuda/host.cu), and its pp_device_start */
 void pp_begin_step(void);           // pp_job.step is about to run
+void pp_look_at_gradients(void);    // the second look: of this rank, behind an action
 void pp_end_step(void);             // all that it asked for is done, its record is complete
 const float *pp_read_back(const float *values, size_t count);   // of the arena, readable until the next call
 
@@ -64,6 +67,10 @@ void pp_await(Counter *counter, uint32_t count, Waiting kind, const char *what, 
 float *pp_join(void);               // waits for all ranks; the arena
 void pp_mark_step(void);            // the ordinals of pp_wait and the events count from here
 void pp_meet_all(const char *what); // barrier of all ranks
+
+/* look.c */
+int pp_loss_is_bad(void);           // one of the step that runs; all ranks know before they update
+int pp_look_again(void);            // 1: the step that has ended begins once more
 
 /* data.c, save.c */
 void pp_open_data(void);

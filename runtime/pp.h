@@ -135,7 +135,7 @@ typedef struct PpTie {          // one tied parameter
  * for any placement. */
 void pp_reduce(const PpTie *tie, float *const grads[]);
 
-void pp_square(int parameter, const float *grad, size_t count);     // notes the sum of squares, in double
+void pp_square(const char *name, int parameter, const float *grad, size_t count);   // notes the sum of squares, in double
 float pp_clip(float limit);     // global norm over all parameters of all ranks; the factor min(1, limit / norm)
                                 // NaN: the step is left out
 /* The same without waiting, on the CPU alone: pp_defer gives the scale 1, and
@@ -151,6 +151,15 @@ void pp_copy(float *to, const float *from, size_t count);   // parameters and mo
 /* losses[micro]: mean loss of each micro-batch. Adds them in order and reports
  * the mean of the step. */
 void pp_loss(const float *losses, int microbatches);
+
+/* CPU alone: of a step whose loss or norm is no number. pp_check_loss stands
+ * before the gradient of the loss: no rank can update without that. pp_scale is
+ * 1, and NaN once a loss of the step was none. The step is then run once more,
+ * and the first pp_look whose values are no numbers ends the job; until then it
+ * returns at once. */
+void pp_check_loss(const char *layer, const float *loss, int micro);
+float pp_scale(void);
+void pp_look(const char *layer, const float *values, size_t count);     // what the layer has put out
 
 /* Token ids live in the arena too: 32-bit words, like its floats. */
 static inline int32_t *pp_ids(float *at)

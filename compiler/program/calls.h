@@ -74,13 +74,16 @@ typedef enum {
     X("void", pp_send_over, LINK, MICRO, READS, NANOSECONDS, NANOSECONDS, MACHINE) \
     \
     X("void", pp_reduce, TIE, UPDATES_ALL) \
-    X("void", pp_square, SIZE, READS, COUNT) \
+    X("void", pp_square, TEXT, SIZE, READS, COUNT) \
     X("float", pp_clip, FACTOR) \
     X("float", pp_defer, FACTOR) \
     X("int", pp_settle, FACTOR) \
     X("void", pp_restart, NOTHING) \
     X("void", pp_copy, WRITES, READS, COUNT) \
     X("void", pp_loss, READS, SIZE) \
+    X("void", pp_check_loss, TEXT, READS, MICRO) \
+    X("float", pp_scale, NOTHING) \
+    X("void", pp_look, TEXT, READS, COUNT) \
     X("int32_t *", pp_ids, UPDATES) \
     \
     X("void", pp_tokens, WRITES_IDS, MICRO) \

@@ -176,6 +176,12 @@ static void push_operand(Lowerer *lowerer, const Chunk *chunk, Call *call,
     }
 }
 
+static const char *layer_comment(Program *p, const Layer *layer)
+{
+    return text_format(p->arena, "%s: %s, %s:%d", layer->name, layer->callee,
+                       file_name(p), line_of(p, layer->at));
+}
+
 static void kernel_call(Lowerer *lowerer, const Chunk *chunk, Body *body,
                         const Op *op, Entry entry, const Gradient *g)
 {
@@ -187,9 +193,7 @@ static void kernel_call(Lowerer *lowerer, const Chunk *chunk, Body *body,
         entry == ENTRY_SUM
             ? "pp_sum"
             : text_format(p->arena, "pp_%s_%s", op->kind->name, suffix[entry]));
-    call->comment = text_format(p->arena, "%s: %s, %s:%d", layer->name,
-                                layer->callee, file_name(p),
-                                line_of(p, layer->at));
+    call->comment = layer_comment(p, layer);
     call->line = line_of(p, op->at);
     if (entry == ENTRY_SUM) {
         push_tensor(lowerer, chunk, call, g->dx);
@@ -258,13 +262,62 @@ static void backward_calls(Lowerer *lowerer, int c, Body *body)
     }
 }
 
-static void kernel_calls(Lowerer *lowerer, int c, ActionKind kind, Body *body)
+/* Is it the op that puts out what its layer does? A loss belongs to the layer
+ * before it. */
+static bool ends_layer(const Program *p, const Op *op)
+{
+    const Layer *layer = &p->layers[op->layer];
+    const Op *last = &p->ops[layer->first_op + layer->op_count - 1];
+    return op->output >= 0 && (op == last || op[1].output < 0);
+}
+
+/* What a layer has put out, for the look at a step whose loss is no number. */
+static void look_call(Lowerer *lowerer, const Chunk *chunk, Body *body,
+                      const Op *op)
 {
     Program *p = lowerer->p;
-    const Chunk *chunk = &p->chunks[c];
-    for (int i = 0; kind == ACT_F && i < chunk->op_count; i++)
-        kernel_call(lowerer, chunk, body, &p->ops[chunk->first_op + i],
-                    ENTRY_FORWARD, NULL);
+    const Layer *layer = &p->layers[op->layer];
+    Call *call = new_call(lowerer, body, "pp_look");
+    call->comment = layer_comment(p, layer);
+    push(call, ARG_TEXT, layer->name, 0);
+    push_tensor(lowerer, chunk, call, op->output);
+    push_count(lowerer, call, positions(p, op),
+               (double)p->tensors[op->output].width);
+}
+
+static void forward_calls(Lowerer *lowerer, const Chunk *chunk, Body *body)
+{
+    Program *p = lowerer->p;
+    for (int i = 0; i < chunk->op_count; i++) {
+        const Op *op = &p->ops[chunk->first_op + i];
+        kernel_call(lowerer, chunk, body, op, ENTRY_FORWARD, NULL);
+        if (p->target == TARGET_CPU && ends_layer(p, op))
+            look_call(lowerer, chunk, body, op);
+    }
+}
+
+/* Before the gradient of the loss. */
+static void check_loss_call(Lowerer *lowerer, const Chunk *chunk, Body *body)
+{
+    Program *p = lowerer->p;
+    const Op *op = &p->ops[chunk->first_op + chunk->op_count - 1];
+    if (p->target != TARGET_CPU || !chunk->op_count || op->output >= 0)
+        return;
+    const Layer *layer = &p->layers[op->layer];
+    Call *call = new_call(lowerer, body, "pp_check_loss");
+    call->comment = layer_comment(p, layer);
+    push(call, ARG_TEXT, op->label, 0);
+    push(call, ARG_LOSS, "losses", 0);
+    push(call, ARG_MICRO, "micro", 0);
+}
+
+static void kernel_calls(Lowerer *lowerer, int c, ActionKind kind, Body *body)
+{
+    const Chunk *chunk = &lowerer->p->chunks[c];
+    if (kind == ACT_F)
+        forward_calls(lowerer, chunk, body);
+    if (kind == ACT_B || kind == ACT_I)
+        check_loss_call(lowerer, chunk, body);
     if (kind == ACT_B)
         backward_calls(lowerer, c, body);
     else if (kind != ACT_F)

@@ -255,6 +255,7 @@ static void square_calls(Lowerer *lowerer, Body *body)
         if (!is_home(lowerer, i) || p->parameters[i].tied >= 0)
             continue;
         Call *call = new_call(lowerer, body, "pp_square");
+        push(call, ARG_TEXT, p->parameters[i].name, 0);
         push_number(call, i);
         push_at(call, lowerer->gradient[i]);
         push_number(call, (double)parameter_values(&p->parameters[i]));
@@ -336,6 +337,8 @@ static void rate_field(Program *p, Record *record)
 static void scale_field(Program *p, Record *record)
 {
     Field *scale = push_field(p, record, "scale", ARG_REAL, NULL, 1);
+    if (!needs_norm(p) && p->target == TARGET_CPU)
+        scale->call = result_of(p, "pp_scale");
     if (!needs_norm(p))
         return;
     Call *call = result_of(p, p->set.deferred ? "pp_defer" : "pp_clip");

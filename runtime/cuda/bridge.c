@@ -51,6 +51,11 @@ const float *pp_read_back(const float *values, size_t count)
     return host_read_back(values, count);
 }
 
+void pp_look_at_gradients(void)
+{
+    /* A step is not run twice here: the host does not see a loss in time. */
+}
+
 int pp_is_started_elsewhere(void)
 {
     return rendezvous_is_started(pp_job.plan.rank, pp_job.plan.ranks);

@@ -30,8 +30,9 @@ static __global__ void scale_from_squares(Hyper *hyper, const double *squares,
 
 extern "C" {
 
-void pp_square(int parameter, const float *grad, size_t count)
+void pp_square(const char *name, int parameter, const float *grad, size_t count)
 {
+    (void)name;
     double *to = pp_device.squares + parameter;
     if (packed(4, count, grad))
         total(to, GradientTerm<4>{grad}, count / 4, 1);

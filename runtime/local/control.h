@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 enum {
-    CONTROL_MAGIC = 0x70703035,     // "pp05": launcher and ranks are of one version
+    CONTROL_MAGIC = 0x70703036,     // "pp06": launcher and ranks are of one version
     TEXT = 48,                      // bytes of a name in a report
     JOB_HASH = 17,                  // bytes of a job's hash
     STEP_RING = 64,                 // steps that a rank keeps for the launcher
@@ -108,6 +108,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
     atomic_uint progress;           // grows with everything that is done; standing still is a stall
     atomic_int finished;            // left by pp_finish
     int no_number[2];               // by set: a loss of this rank is none
+    int bad_gradient, bad_micro;    // the second look: parameter + 1, and the micro-batch that made it none; 0: none
     Counter squared;                // sets of squares that it has noted, ever
     Counter done;                   // steps in `steps`, ever
     StepRecord steps[STEP_RING];    // step s at s % STEP_RING
@@ -127,6 +128,7 @@ typedef struct Control {
     Counter news;                   // raised by a rank that wants the launcher to look now
     atomic_ullong gate;             // highest step started << 32 | last step allowed
     atomic_uint model;              // emulation: the lock of all model time
+    atomic_ullong bad_loss;         // step << 32 | micro-batch << 1 | is it NaN; 0: none; see look.c
     atomic_int abort;               // whoever waits leaves
     atomic_int failing;             // taken by the first rank that fails
     atomic_int reason_is_written;

@@ -54,6 +54,7 @@ float *pp_join(void)
     own.parts = pp_allocate(USES, sizeof *own.parts);
     own.sums = pp_allocate(ranks, sizeof *own.sums);
     own.events = pp_event_room();
+    pp_open_norm();
     return arena;
 }
 

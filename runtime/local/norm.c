@@ -22,11 +22,19 @@
 #include "../fail.h"
 
 #include <math.h>
+#include <stdio.h>
+
+typedef struct Gradient {  // of a parameter whose squares this rank notes
+    const char *name;      // NULL: another rank does
+    const float *values;
+    size_t count;
+} Gradient;
 
 static struct {
-    uint32_t noted;  // sets of squares that this rank has completed
-    float scale;     // by the last norm that is known
-    int clipped;     // that norm was beyond the limit
+    Gradient *gradients;  // [parameters]
+    uint32_t noted;       // sets of squares that this rank has completed
+    float scale;          // by the last norm that is known
+    int clipped;          // that norm was beyond the limit
 } own;
 
 static double *squares(uint32_t set)
@@ -35,10 +43,17 @@ static double *squares(uint32_t set)
            (size_t)(set & 1) * (size_t)pp_job.plan.parameters;
 }
 
+void pp_open_norm(void)
+{
+    own.gradients = pp_allocate((size_t)pp_job.plan.parameters + 1,
+                                sizeof *own.gradients);
+}
+
 /* Eight sums, so that the compiler may use vectors; they are fixed, so the bits
  * are, too. */
-void pp_square(int parameter, const float *grad, size_t count)
+void pp_square(const char *name, int parameter, const float *grad, size_t count)
 {
+    own.gradients[parameter] = (Gradient){name, grad, count};
     double sum[8] = {0};
     size_t whole = count / 8 * 8;
     for (size_t i = 0; i < whole; i += 8)
@@ -71,16 +86,69 @@ static int worst_parameter(uint32_t set)
     return worst;
 }
 
-/* All ranks come to the same end, since they know the same squares. */
+/* The second look. Gradients are added up micro-batch by micro-batch, so the
+ * first after which one is no number has made it none; of several parameters
+ * the last in the model, which a backward reaches first. */
+void pp_look_at_gradients(void)
+{
+    RankRecord *self = pp_job.self;
+    for (int i = pp_job.plan.parameters; i > 0 && !self->bad_gradient; i--) {
+        const Gradient *gradient = &own.gradients[i - 1];
+        for (size_t k = 0; gradient->name && k < gradient->count; k++)
+            if (!isfinite(gradient->values[k])) {
+                self->bad_gradient = i;
+                self->bad_micro = self->micro;
+                break;
+            }
+    }
+}
+
+/* Of all ranks. 0: each gradient was a number before all uses were added, or
+ * there was no second look. */
+static int first_gradient(int *micro)
+{
+    int first = 0;
+    for (int i = 0; i < pp_shared.ranks; i++) {
+        const RankRecord *record = &pp_job.control->records[i];
+        int earlier = !first || record->bad_micro < *micro ||
+                      (record->bad_micro == *micro &&
+                       record->bad_gradient > first);
+        if (record->bad_gradient && earlier) {
+            first = record->bad_gradient;
+            *micro = record->bad_micro;
+        }
+    }
+    return first;
+}
+
+/* All ranks know the same squares: the one that knows the parameter's name
+ * speaks, and the others wait for that. */
+static _Noreturn void fail_by_norm(float norm, int step)
+{
+    char where[32] = "";
+    int micro = 0, first = first_gradient(&micro),
+        parameter = first ? first - 1 : worst_parameter(own.noted - 1);
+    const char *name = own.gradients[parameter].name;
+    if (first)
+        snprintf(where, sizeof where, " in micro-batch %d", micro);
+    if (name)
+        pp_fail("the norm of the gradients of step %d is %s, by that of %s%s; "
+                "`on nonfinite skip` leaves such steps out",
+                step, isnan(norm) ? "nan" : "infinite", name, where);
+    for (;;)
+        pp_meet_all("clip");
+}
+
+/* All ranks come to the same end, since they know the same squares. A step whose
+ * update is left out can be run again; where it was made already, it is too late
+ * to look. */
 static float without_norm(float norm, int step, StepRecord *record)
 {
-    if (!pp_job.plan.skip)
-        pp_fail("the norm of the gradients of step %d is %s, by parameter %d "
-                "of %d in the order of the model; `on nonfinite skip` leaves "
-                "such steps out",
-                step, isnan(norm) ? "nan" : "infinite",
-                worst_parameter(own.noted - 1) + 1, pp_job.plan.parameters);
-    record->skipped = 1;
+    int skip = pp_job.plan.skip, lost = pp_loss_is_bad();
+    if (!skip && !lost && (pp_job.looking || pp_job.deferred))
+        fail_by_norm(norm, step);
+    record->skipped = skip;
+    pp_job.bad_norm = !skip && !lost;
     own.clipped = 0;
     return own.scale = NAN;
 }
@@ -120,6 +188,8 @@ float pp_defer(float limit)
     if (pp_job.redo)
         return own.scale;
     squares_are_noted();
+    if (pp_loss_is_bad())
+        return NAN;
     if (own.clipped)
         return await_norm(limit, pp_job.step, &pp_job.record);
     pp_job.deferred = pp_job.step;

@@ -62,6 +62,8 @@ static inline int pp_reached(Counter *counter, uint32_t count)
     return (int32_t)(now - count) >= 0;
 }
 
+void pp_open_norm(void);            // norm.c
+
 /* ---- emulate.c: of an emulation alone ---- */
 
 int64_t pp_clock(void);             // of this rank

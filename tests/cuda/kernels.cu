@@ -522,7 +522,7 @@ static void test_norm(float limit)
     Hyper hyper;
     for (int i = 0; i < 3; i++) {
         Tensor grad = numbers(FLOATS, counts[i]);
-        pp_square(i, (float *)grad.device, grad.count);
+        pp_square("w", i, (float *)grad.device, grad.count);
         total += square_of(grad);
     }
     pp_scale_from_squares(3, limit);
@@ -734,7 +734,7 @@ static void bench_ends()
           [=] { pp_embedding_weight(grad, tokens, x, N, WIDTH); });
     bench("adamw", 7 * master, 0,
           [=] { pp_adamw(w, grad, m, n, table, &h, 0.1f); });
-    bench("square", master, 0, [=] { pp_square(0, grad, table); });
+    bench("square", master, 0, [=] { pp_square("w", 0, grad, table); });
     bench("narrow", master + (double)(table * v), 0,
           [=] { pp_narrow(x, w, table); });
 }

@@ -184,7 +184,7 @@ static void clip(Memory *m)
 {
     for (int i = 0; i < LENGTH; i++)
         m->weight[i] = (float)((RANK + 1) * step);
-    pp_square(RANK, m->weight, LENGTH);
+    pp_square("weight", RANK, m->weight, LENGTH);
     double total = 0;
     for (int r = 0; r < RANKS; r++)
         total += (double)LENGTH * (r + 1) * (r + 1) * step * step;

@@ -36,25 +36,66 @@ stops() {
     verdict "$name" $?
 }
 train -D 'on=nonfinite skip' --losses skipped
+micro=2
 first=$(sed -n 's/.*the first of them step \([0-9]*\):.*/\1/p' log)
 [ "${first:-0}" -gt 1 ] && grep -q "^pprun: note: [0-9]* of 40 steps were left out, the first of them step $first: " log
 verdict skipped $?
 for shape in 4-1f1b 2-gpipe 1-naive; do
-    stops "loss-$shape" "rank [0-9] failed.*: the loss of micro-batch [0-3] of step $first is infinite; .on nonfinite skip" \
+    stops "loss-$shape" "rank [0-9] failed.*: the loss of micro-batch $micro of step $first is infinite: the first layer whose output is no number is loss; .on nonfinite skip" \
         -D stages=${shape%-*} -D schedule=${shape#*-}
     [ "$(wc -l <"loss-$shape.losses")" = $((first - 1)) ] && cmp -s "loss-$shape.losses" "loss-4-1f1b.losses"
     verdict "loss-$shape-steps" $?
 done
 
-# The loss is a number, but the gradient of the first weight is not.
+# One layer's weights are changed in the programs: patched FOLDER LAYER VALUE OPTION...
+library=$1
+patched() {
+    folder=$1 layer=$2 value=$3
+    shift 3
+    "$pipec" build m.pipe -o "$folder" "$@" >log 2>&1 || return 1
+    sed -i "s/pp_normal(m + ${layer}_weight, \([0-9]*\), .*/pp_fill(m + ${layer}_weight, \1, $value);/" "$folder"/rank*.c
+    for source in $(grep -lF ", $value);" "$folder"/rank*.c); do
+        ${CC:-cc} -std=c11 -O1 -I"$library" "$source" -o "${source%.c}" "$library/libpp.a" -ldnnl -lgomp -lm || return 1
+    done
+}
+
+# said NAME RANKS TEXT OPTION...: those programs end with that line, and status 1
+said() {
+    name=$1 ranks=$2 text=$3
+    shift 3
+    timeout 60 "$library/pprun" --quiet "$@" "$ranks" "$name/rank" >log 2>&1
+    [ $? = 1 ] && grep -q "rank [0-9] failed.*: $text; .on nonfinite skip" log
+    verdict "$name" $?
+    rm -rf "$name"
+}
+
+# A layer that puts out what is no number is named, whichever rank has it.
+for shape in 4-zbh1 2-1f1b 4-dualpipe; do
+    for layer in a c; do
+        patched "layer-$shape-$layer" $layer '1e38f * 1e38f' -D stages="${shape%-*}" -D schedule="${shape#*-}"
+        said "layer-$shape-$layer" "${shape%-*}" \
+            "the loss of micro-batch 0 of step 1 is [a-z]*: the first layer whose output is no number is $layer"
+    done
+done
+
+# The loss is a number, but the norm of the gradients is not, though each of them is; the first weight has the most.
 sed 's/1e30/1/; 41s/^[^ ]*/6e19/' points >large
+norm='the norm of the gradients of step [0-9]* is infinite, by that of'
 for clip in 1 '1 deferred'; do
-    stops "norm-clip-$clip" 'rank [0-9] failed.*: the norm of the gradients of step [0-9]* is infinite, by parameter [1-6] of 6' \
-        -D data=large -D 'optimizer=sgd(lr = 0)' -D "clip=$clip"
+    stops "norm-clip-$clip" "rank [0-9] failed.*: $norm a.weight; .on" -D data=large -D 'optimizer=sgd(lr = 0)' -D "clip=$clip"
     sed "s/.*: the norm/the norm/" log | head -1 >"norm-$clip"
 done
 cmp -s norm-1 'norm-1 deferred'
 verdict norm-deferred $?
+# One gradient is infinite, by one micro-batch.
+sed 's/1e30/1/; 41s/^[^ ]*/1e25/' points >larger
+sed 's/1e30/1/; 41s/[^ ]*$/1e30/' points >lost
+train -D data=lost
+micro=$(sed -n 's/.*the loss of micro-batch \([0-3]\) of step 2 is infinite: .*/\1/p' log)
+for shape in 4-zbh1 1-naive; do
+    patched "gradient-$shape" d 1e-10f -D stages="${shape%-*}" -D schedule="${shape#*-}" -D clip=1 -D 'optimizer=sgd(lr = 0)'
+    said "gradient-$shape" "${shape%-*}" "$norm d.weight in micro-batch ${micro:-?}" --data larger
+done
 
 # The last update of all: its loss was a number, and nobody looks at what it left.
 awk '{ print "1e16", "1e16", "1e18" }' points >huge
