@@ -239,18 +239,12 @@ static void check_deferred(Program *p)
 /* The update of a step is left out when the norm is known before it. */
 static void check_nonfinite(Program *p)
 {
-    if (!p->set.skip_nonfinite)
+    if (!p->set.skip_nonfinite || !p->set.deferred)
         return;
-    if (p->target != TARGET_CPU) {
-        error_at(p, p->set.skip_at, "steps are left out on the cpu alone");
-        help(p, "use `on nonfinite stop`, or --target cpu");
-    } else if (p->set.deferred) {
-        error_at(p, p->set.skip_at,
-                 "a step cannot be left out when its norm "
-                 "is known a step later");
-        note_at(p, p->set.deferred_at, "by this");
-        help(p, "use `clip %g`, or `on nonfinite stop`", p->set.clip.value);
-    }
+    error_at(p, p->set.skip_at,
+             "a step cannot be left out when its norm is known a step later");
+    note_at(p, p->set.deferred_at, "by this");
+    help(p, "use `clip %g`, or `on nonfinite stop`", p->set.clip.value);
 }
 
 bool is_optimizer_argument(const Program *p, const char *name)

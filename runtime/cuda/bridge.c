@@ -13,6 +13,8 @@
 #include "../random.h"
 #include "rendezvous.h"
 
+static const char **names;  // [parameters] NULL: of another rank
+
 /* ---- what job.c calls ---- */
 
 void pp_device_start(void)
@@ -22,6 +24,7 @@ void pp_device_start(void)
 
 float *pp_join(void)
 {
+    names = pp_allocate((size_t)pp_job.plan.parameters + 1, sizeof *names);
     return host_arena();
 }
 
@@ -112,14 +115,36 @@ void bridge_rest(void)
 void bridge_record(const float *losses, int count, float norm)
 {
     pp_add_losses(losses, count);
-    if (isinf(norm))
-        pp_fail("the norm of the gradients of step %d is infinite",
-                pp_job.step);
     pp_job.record.norm = norm;
     pp_job.record.busy = BUSY_UNKNOWN;
     pp_job.record.end = now_ns();
     if (pp_job.record.begin == 0)
         pp_job.record.begin = pp_job.record.end;
+}
+
+void bridge_name_parameter(int parameter, const char *name)
+{
+    names[parameter] = name;
+}
+
+/* All ranks come here in the same step. The one that knows more speaks; without
+ * a launcher nobody would tell the others, so each does. */
+void bridge_left_out(int lost, int worst)
+{
+    const char *name = names[worst];
+    pp_job.record.skipped = pp_job.plan.skip;
+    if (pp_job.plan.skip)
+        return;
+    while (!pp_job.alone && (lost || !name)) {
+        bridge_check_abort();
+        bridge_rest();
+    }
+    if (lost)
+        pp_fail("a loss of step %d is no number, on another rank", pp_job.step);
+    pp_fail("the norm of the gradients of step %d is %s, by that of %s; `on "
+            "nonfinite skip` leaves such steps out",
+            pp_job.step, isnan(pp_job.record.norm) ? "nan" : "infinite",
+            name ? name : "a parameter of another rank");
 }
 
 float bridge_rate(float rate, int warmup, float floor)

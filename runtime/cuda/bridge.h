@@ -22,6 +22,10 @@ void bridge_rest(void);                         // a moment, while the device wo
 
 /* Into the record of this step. norm NaN: none. */
 void bridge_record(const float *losses, int count, float norm);
+/* The same: its update was left out, by a loss of some rank or by the norm. Ends
+ * the job, unless it is to go on. */
+void bridge_left_out(int lost, int worst);
+void bridge_name_parameter(int parameter, const char *name);    // of this rank
 /* Data of the step into host memory. */
 void bridge_tokens(int32_t *to, int micro, int targets);
 void bridge_numbers(float *to, int micro, int targets);

@@ -43,8 +43,10 @@ typedef float Value;
 struct Hyper {    // in device memory: a captured step reads what changes
     float rate;   // learning rate of this step
     int step;     // from 1
-    float scale;  // of all gradients: min(1, limit / norm)
+    float scale;  // of all gradients: min(1, limit / norm); NaN: nothing is updated
     float norm;   // of all gradients
+    int lost;     // 1: a loss of the step is no number, on some rank
+    int worst;    // parameter that makes the norm none, or the most of it
 };
 
 struct Device {  // filled once, before the first kernel
@@ -53,15 +55,17 @@ struct Device {  // filled once, before the first kernel
     void *workspace;  // of cuBLASLt, and of sums: one stream, one user
     size_t workspace_bytes;
     Hyper *hyper;
-    double *squares;  // [parameters] sums of squares
+    double *squares;  // [parameters] sums of squares, then NaN for a loss that is none
     int multiprocessors;
 };
 
 extern Device pp_device;
 
 /* hyper->norm = sqrt(squares[0] + squares[1] + ...), hyper->scale = min(1,
- * limit / norm) */
+ * limit / norm), or NaN where one of them or a loss is no number */
 extern "C" void pp_scale_from_squares(int parameters, float limit);
+/* squares[parameters], of this rank */
+extern "C" void pp_note_losses(int parameters, const float *losses, int count);
 
 /* ---- errors ---- */
 

@@ -133,13 +133,17 @@ void upload(float *to, const float *from, size_t count)
     CHECK(cudaStreamSynchronize(pp_device.compute));
 }
 
+size_t squares_bytes()
+{
+    return ((size_t)bridge_job()->parameters + 1) * sizeof(double);
+}
+
 /* Only a parameter's owner notes its square; the sum over ranks takes zeros
  * from all others. */
 void clear_squares()
 {
     CHECK(cudaMemsetAsync(pp_device.squares, 0,
-                          (size_t)bridge_job()->parameters * sizeof(double),
-                          pp_device.compute));
+                          squares_bytes(), pp_device.compute));
 }
 
 void make_pool()
@@ -230,7 +234,6 @@ __global__ void narrow_numbers(Value *to, const float *from, size_t count)
 
 void host_start(void)
 {
-    const PpJob *job = bridge_job();
     choose_device();
     CHECK(cudaStreamCreateWithFlags(&pp_device.compute, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&host.finished, cudaEventDisableTiming));
@@ -238,8 +241,7 @@ void host_start(void)
     pp_device.workspace_bytes = WORKSPACE;
     CHECK(cudaMalloc(&pp_device.workspace, WORKSPACE));
     CHECK(cudaMalloc((void **)&pp_device.hyper, sizeof(Hyper)));
-    size_t squares = (size_t)job->parameters * sizeof(double);
-    CHECK(cudaMalloc((void **)&pp_device.squares, squares ? squares : 8));
+    CHECK(cudaMalloc((void **)&pp_device.squares, squares_bytes()));
     clear_squares();
     int device = 0;
     CHECK(cudaGetDevice(&device));
@@ -327,6 +329,8 @@ void host_end_step(void)
     CHECK(status);
     bridge_record(host.losses, host.loss_count,
                   host.clips ? host.pinned->norm : NAN);
+    if (host.clips && isnan(host.pinned->scale))
+        bridge_left_out(host.pinned->lost, host.pinned->worst);
 }
 
 /* Waits on the host: only at the edges of a run. */
@@ -408,15 +412,16 @@ float pp_clip(float limit)
     host.transport->sum_squares();
     pp_scale_from_squares(bridge_job()->parameters, limit);
     clear_squares();
-    CHECK(cudaMemcpyAsync(&host.pinned->norm, &pp_device.hyper->norm,
-                          sizeof(float), cudaMemcpyDeviceToHost,
-                          pp_device.compute));
+    CHECK(cudaMemcpyAsync(&host.pinned->scale, &pp_device.hyper->scale,
+                          sizeof(Hyper) - offsetof(Hyper, scale),
+                          cudaMemcpyDeviceToHost, pp_device.compute));
     return 1;  // the kernels take it from device memory
 }
 
 void pp_loss(const float *losses, int microbatches)
 {
     host.loss_count = microbatches;
+    pp_note_losses(bridge_job()->parameters, losses, microbatches);
     CHECK(cudaMemcpyAsync(host.losses, losses,
                           (size_t)microbatches * sizeof(float),
                           cudaMemcpyDeviceToHost, pp_device.compute));

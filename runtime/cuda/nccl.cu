@@ -122,11 +122,11 @@ void reduce(const PpTie *tie, float *const parts[])
 }
 
 /* Each parameter's square is noted by one rank and zero on the others, so the
- * sum is exact in any order. */
+ * sum is exact in any order; behind them NaN for a loss that is none. */
 void sum_squares(void)
 {
     CHECK_NCCL(ncclAllReduce(pp_device.squares, pp_device.squares,
-                             (size_t)bridge_job()->parameters, ncclDouble,
+                             (size_t)bridge_job()->parameters + 1, ncclDouble,
                              ncclSum, world, pp_device.compute));
 }
 

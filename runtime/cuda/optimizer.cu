@@ -15,9 +15,10 @@ static __global__ void __launch_bounds__(THREADS)
         const Hyper *__restrict__ hyper, float momentum, float decay)
 {
     size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * N;
-    if (i >= count)
+    float rate = hyper->rate, scale = hyper->scale;
+    if (i >= count || isnan(scale))
         return;
-    float x[N], g[N], v[N] = {}, rate = hyper->rate, scale = hyper->scale;
+    float x[N], g[N], v[N] = {};
     load<N>(x, w + i);
     load<N>(g, grad + i);
     if (velocity)
@@ -79,7 +80,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0)
         c = corrected(a, hyper);
     __syncthreads();
-    if (i >= count)
+    if (i >= count || isnan(c.scale))
         return;
     float x[N], g[N], m[N], v[N];
     load<N>(x, w + i);

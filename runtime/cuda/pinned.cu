@@ -75,7 +75,7 @@ void wait_counter(cudaStream_t stream, uint32_t *counter, uint32_t value)
 void start(void)
 {
     const PpJob *job = bridge_job();
-    size_t squares = (size_t)job->parameters * sizeof(double);
+    size_t squares = ((size_t)job->parameters + 1) * sizeof(double);
     size_t own = squares > job->reduce * sizeof(float)
                      ? squares
                      : job->reduce * sizeof(float);
@@ -179,7 +179,8 @@ __global__ void add_rows(double *to, const double *rows, int ranks, int count)
 void sum_squares(void)
 {
     const PpJob *job = bridge_job();
-    size_t bytes = (size_t)job->parameters * sizeof(double);
+    int squares = job->parameters + 1;
+    size_t bytes = (size_t)squares * sizeof(double);
     bool *members = (bool *)malloc((size_t)job->ranks * sizeof(bool));
     if (!members)
         pp_fail("out of memory");
@@ -188,14 +189,13 @@ void sum_squares(void)
                           cudaMemcpyDeviceToHost, pp_device.compute));
     meet_on_stream(members);
     for (int r = 0; r < job->ranks; r++)
-        CHECK(cudaMemcpyAsync(gathered + (size_t)r * job->parameters,
+        CHECK(cudaMemcpyAsync(gathered + (size_t)r * squares,
                               collective(r), bytes, cudaMemcpyHostToDevice,
                               pp_device.compute));
     meet_on_stream(members);
     free(members);
-    launch(add_rows, dim3(blocks((size_t)job->parameters, 128)), 128, 0,
-           pp_device.squares, (const double *)gathered, job->ranks,
-           job->parameters);
+    launch(add_rows, dim3(blocks((size_t)squares, 128)), 128, 0,
+           pp_device.squares, (const double *)gathered, job->ranks, squares);
 }
 
 void meet(void)

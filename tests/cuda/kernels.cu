@@ -13,6 +13,7 @@
  *
  * Compiled by nvcc it runs on a GPU, compiled by the host's compiler on the
  * simulator. `--bench` then prints the speed at the shapes of GPT-2. */
+#include "../../runtime/cuda/bridge.h"
 #include "../../runtime/cuda/device.cuh"
 
 #include <stdarg.h>
@@ -30,6 +31,12 @@ extern "C" void pp_fail(const char *format, ...)
     va_end(list);
     printf("\nnot ok a call failed\n");
     exit(1);
+}
+
+extern "C" void bridge_name_parameter(int parameter, const char *name)
+{
+    (void)parameter;
+    (void)name;
 }
 
 #define CPU(name) extern "C" decltype(pp_##name) cpu_pp_##name
@@ -469,7 +476,7 @@ static void check_float(const char *name, const char *shape, const Tensor &t)
 
 static void set_hyper(float rate, int step, float scale)
 {
-    Hyper hyper = {rate, step, scale, 0};
+    Hyper hyper = {rate, step, scale, 0, 0, 0};
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(pp_device.hyper, &hyper, sizeof hyper,
                      cudaMemcpyHostToDevice));
@@ -535,6 +542,43 @@ static void test_norm(float limit)
     report(error < 1e-6, "norm", shape, error);
     error = fabs(hyper.scale - scale) / scale;
     report(error < 1e-6, "scale", shape, error);
+    free_all();
+}
+
+/* A gradient or a loss that is no number: nothing is updated, and it is known by
+ * which. */
+static void test_left_out(bool gradient, bool loss)
+{
+    enum { COUNT = 1000, SQUARES = 4 };
+    const float infinite = INFINITY;
+    const Hyper start = {0.1f, 1, 1, 0, 0, 0};
+    const PpSgd sgd = {0.1f, 0, 1};
+    float now[COUNT];
+    Hyper hyper;
+    Tensor grad = numbers(FLOATS, COUNT), w = numbers(FLOATS, COUNT),
+           losses = numbers(FLOATS, 2);
+    if (gradient)
+        CHECK(cudaMemcpy((float *)grad.device + 7, &infinite, sizeof infinite,
+                         cudaMemcpyHostToDevice));
+    if (loss)
+        CHECK(cudaMemcpy((float *)losses.device + 1, &infinite, sizeof infinite,
+                         cudaMemcpyHostToDevice));
+    CHECK(cudaMemset(pp_device.squares, 0, SQUARES * sizeof(double)));
+    CHECK(cudaMemcpy(pp_device.hyper, &start, sizeof start,
+                     cudaMemcpyHostToDevice));
+    pp_square("w", 1, (float *)grad.device, COUNT);
+    pp_note_losses(SQUARES - 1, (float *)losses.device, 2);
+    pp_scale_from_squares(SQUARES - 1, 1);
+    pp_sgd((float *)w.device, (float *)grad.device, NULL, COUNT, &sgd, 0);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(&hyper, pp_device.hyper, sizeof hyper,
+                     cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(now, w.device, sizeof now, cudaMemcpyDeviceToHost));
+    bool same = memcmp(now, w.host, sizeof now) == 0, none = gradient || loss;
+    report(same == none && (isnan(hyper.scale) != 0) == none &&
+               hyper.lost == loss && hyper.worst == none,
+           "left out", text("gradient %d, loss %d", gradient, loss), 0);
+    CHECK(cudaMemset(pp_device.squares, 0, SQUARES * sizeof(double)));
     free_all();
 }
 
@@ -617,6 +661,8 @@ static void test_all()
     test_mse(300, 33);
     test_norm(1);
     test_norm(1e6f);
+    for (int i = 0; i < 4; i++)
+        test_left_out(i & 1, i & 2);
     test_repeat();
 }
 
@@ -747,6 +793,7 @@ int main(int argc, char **argv)
     CHECK(cudaMalloc(&pp_device.workspace, pp_device.workspace_bytes));
     CHECK(cudaMalloc((void **)&pp_device.hyper, sizeof *pp_device.hyper));
     CHECK(cudaMalloc((void **)&pp_device.squares, 64 * sizeof(double)));
+    CHECK(cudaMemset(pp_device.squares, 0, 64 * sizeof(double)));
     CHECK(cudaDeviceGetAttribute(&pp_device.multiprocessors,
                                  cudaDevAttrMultiProcessorCount, 0));
     test_all();
