@@ -56,6 +56,7 @@ typedef struct PpJob {
     const PpQueue *queues;
     int queue_count;
     size_t message, reduce;
+    const char *model;          // hash of its names, shapes, ops and optimizer: for saves; NULL: made by hand
     int skip;                   // 1: a step whose loss or norm is no number is left out; 0: it ends the job
     const char *hash;           // of all that the programs of the job are made from; NULL: made by hand
 } PpJob;

@@ -113,6 +113,11 @@ static size_t value_count(const Saved *entry)
     return entry->rows * (entry->columns ? entry->columns : 1);
 }
 
+static const char *model_hash(void)
+{
+    return pp_job.plan.model ? pp_job.plan.model : "";
+}
+
 /* The JSON text of all parameters, padded with spaces so that the data begins
  * at a multiple of 8 */
 static char *make_header(size_t *length)
@@ -124,8 +129,8 @@ static char *make_header(size_t *length)
         pp_fail("out of memory");
     fprintf(out,
             "{\"__metadata__\":{\"format\":\"pt\",\"pipec_format\":\"%d\","
-            "\"step\":\"%d\"}",
-            SAVE_FORMAT, pp_job.step);
+            "\"step\":\"%d\",\"model\":\"%s\"}",
+            SAVE_FORMAT, pp_job.step, model_hash());
     for (int i = 0; i < saved.count; i++) {
         const Saved *entry = &saved.list[i];
         size_t end = at + value_count(entry) * sizeof(float);
@@ -234,8 +239,9 @@ static void write_index(void)
         free(header);
     }
     fprintf(top,
-            "{\n  \"metadata\": {\"total_size\": %zu},\n  \"weight_map\": {",
-            total);
+            "{\n  \"metadata\": {\"total_size\": %zu, \"model\": \"%s\"},\n"
+            "  \"weight_map\": {",
+            total, model_hash());
     fclose(text);
     fclose(top);
     in_folder(out.path, "model.safetensors.index.json");

@@ -13,6 +13,7 @@
  * only if its first line says that pipec wrote it, and a program only if its
  * source is there and does. */
 #include "job.h"
+#include "hash.h"
 #include "output.h"
 
 #include <dirent.h>
@@ -24,48 +25,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the hash: FNV-1a, 64 bits ---- */
-
-typedef struct Hash {
-    uint64_t value;
-} Hash;
-
-static void hash_bytes(Hash *hash, const void *bytes, size_t count)
-{
-    const unsigned char *byte = bytes;
-    uint64_t value = hash->value;
-    for (size_t i = 0; i < count; i++)
-        value = (value ^ byte[i]) * 1099511628211u;
-    hash->value = value;
-}
-
-/* With its end, so that words do not run together. */
-static void hash_text(Hash *hash, const char *text)
-{
-    hash_bytes(hash, text, strlen(text) + 1);
-}
-
-static void hash_file(Hash *hash, const char *path)
-{
-    char bytes[1 << 16];
-    FILE *in = fopen(path, "rbe");
-    for (size_t got; in && (got = fread(bytes, 1, sizeof bytes, in)) > 0;)
-        hash_bytes(hash, bytes, got);
-    if (in)
-        fclose(in);
-}
-
-static ssize_t hash_write(void *hash, const char *bytes, size_t count)
-{
-    hash_bytes(hash, bytes, count);
-    return (ssize_t)count;
-}
+/* ---- the hash ---- */
 
 const char *hash_job(Program *p, const Toolchain *t)
 {
     static const char *const searched[] = {"CPATH", "C_INCLUDE_PATH",
                                            "LIBRARY_PATH"};
-    Hash hash = {14695981039346656037u};
+    Hash hash = HASH_START;
     const char *words[] = {t->command, t->version, t->flags, t->libraries,
                            PIPEC_VERSION};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -74,15 +40,14 @@ const char *hash_job(Program *p, const Toolchain *t)
         hash_text(&hash, getenv(searched[i]) ? getenv(searched[i]) : "");
     hash_file(&hash, t->archive);
     hash_file(&hash, t->header);
-    FILE *out = fopencookie(&hash, "w",
-                            (cookie_io_functions_t){.write = hash_write});
+    FILE *out = hash_stream(&hash);
     for (int r = 0; out && r < p->ranks; r++)
         emit_rank(p, out, r);
     if (!out || fclose(out) != 0) {
         fputs("pipec: out of memory\n", stderr);
         exit(1);
     }
-    return text_format(p->arena, "%016llx", (unsigned long long)hash.value);
+    return hash_digits(p->arena, &hash);
 }
 
 /* ---- the folder ---- */

@@ -4,6 +4,7 @@
  * Reads: set, ties, lists, links and bodies of all ranks. Writes: job, routes,
  * ties, body of main. */
 #include "lower.h"
+#include "hash.h"
 
 #include <string.h>
 
@@ -212,6 +213,9 @@ static void job_record(Program *p, int rank)
     bool cuda = p->target == TARGET_CUDA;  // where C++ wants every field
     if (cuda)
         cuda_fields(p, job, out->route_count);
+    if (!p->emulate)
+        push_field(p, job, "model", ARG_TEXT, hash_model(p), 0)->comment =
+            "of its names, shapes, ops and optimizer";
     if (cuda || p->set.skip_nonfinite)
         number_field(p, job, "skip", p->set.skip_nonfinite,
                      "a step whose loss or norm is no number");
