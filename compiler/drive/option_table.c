@@ -119,7 +119,8 @@ const OptionRow option_rows[] = {
         "Where the programs go. Nobody else can use the folder until the job has ended, and of what lies there only "
         "what pipec wrote itself is replaced. Without it they go to out/NAME/HASH, in the folder that you are in, "
         "where NAME is that of the file without its ending, and HASH stands for all that they are made from; "
-        "out/NAME/last is a link to the last one made."},
+        "out/NAME/last is a link to the last one made. The ten that were used last are kept there; an older one is "
+        "removed, unless it is in use or holds a file that pipec did not write."},
     {"emulate", 0, NULL, BUILD | RUN, take_emulate, 0, NULL, {{"--target cuda", "an emulation is of the cpu"}}, NULL,
         "Programs whose kernels sleep as long as the plan says, by the `cluster` block if there is one. Messages are "
         "real, but short; they arrive as late as the link of the plan makes them. There are no parameters and no "

@@ -243,9 +243,13 @@ bool make_job(Program *p, Job *job, const char *named, const char *base)
     Toolchain t = toolchain(p, library);
     if (!has_archive(p, &t))
         return false;
-    *job = (Job){.hash = hash_job(p, &t), .lock = -1};
-    return open_job(p, job, named, base) &&
-           (is_made(p, job) || build(p, job, &t, library)) && link_last(p, job);
+    *job = (Job){.hash = hash_job(p, &t), .lock = -1, .run = -1};
+    if (!open_job(p, job, named, base) ||
+        !(is_made(p, job) || build(p, job, &t, library)) || !link_last(p, job))
+        return false;
+    if (!named)
+        remove_old_jobs(p, job, base);
+    return true;
 }
 
 /* ---- run ---- */
@@ -312,8 +316,8 @@ bool run(Program *p, const Job *job, char **options, int option_count)
         words[count++] = options[i];
     words[count++] = text_format(p->arena, "%d", p->ranks);
     words[count++] = text_format(p->arena, "%s/rank", job->folder);
-    if (!job->last)
-        fcntl(job->lock, F_SETFD, 0);  // pprun and its ranks hold the folder
+    fcntl(job->last ? job->run : job->lock, F_SETFD,
+          0);  // pprun and its ranks hold the folder
     fflush(NULL);
     execv(words[0], words);
     error_plain(p, "cannot start %s: %s", words[0], strerror(errno));

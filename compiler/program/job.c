@@ -9,6 +9,10 @@
  * are whole; it goes before the first of them does. So whatever ends a build at
  * whatever moment, programs without it are made anew.
  *
+ * In out/gpt/ the KEPT jobs that were used last are kept. An older one goes, if
+ * its folder holds nothing but what pipec wrote, and nobody builds (.lock) or
+ * runs (.run) what is in it.
+ *
  * A folder that the user has named may hold other things: pipec touches a file
  * only if its first line says that pipec wrote it, and a program only if its
  * source is there and does. */
@@ -52,25 +56,74 @@ const char *hash_job(Program *p, const Toolchain *t)
 
 /* ---- the folder ---- */
 
-/* Held until this process ends, or what it has become: pprun, and its ranks. */
-static bool lock_folder(Program *p, Job *job)
+static const char *lock_path(Program *p, const char *folder)
 {
-    const char *path = text_format(p->arena, "%s/.lock", job->folder);
-    job->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (job->lock >= 0 &&
-        flock(job->lock, job->last ? LOCK_EX : LOCK_EX | LOCK_NB) == 0)
-        return true;
-    if (job->lock >= 0 && errno == EWOULDBLOCK) {
-        error_plain(p,
-                    "the folder %s is in use: another job is built there, "
-                    "or runs",
-                    job->folder);
-        help(p, "choose another one: -o FOLDER");
-        return false;
-    }
-    error_plain(p, "cannot write %s: %s", path, strerror(errno));
+    return text_format(p->arena, "%s/.lock", folder);
+}
+
+static const char *run_path(Program *p, const char *folder)
+{
+    return text_format(p->arena, "%s/.run", folder);
+}
+
+static int open_lock(const char *path)
+{
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+}
+
+static bool cannot_lock(Program *p, const char *path, int why)
+{
+    error_plain(p, "cannot write %s: %s", path, strerror(why));
     help(p, "choose another folder: -o FOLDER");
     return false;
+}
+
+/* Held until this process ends, or what it has become: pprun, and its ranks. */
+static bool lock_named(Program *p, Job *job)
+{
+    const char *path = lock_path(p, job->folder);
+    job->lock = open_lock(path);
+    if (job->lock >= 0 && flock(job->lock, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (job->lock < 0 || errno != EWOULDBLOCK)
+        return cannot_lock(p, path, errno);
+    error_plain(p,
+                "the folder %s is in use: another job is built there, or runs",
+                job->folder);
+    help(p, "choose another one: -o FOLDER");
+    return false;
+}
+
+/* Is the file that is open still the one of that name. */
+static bool is_there(int fd, const char *path)
+{
+    struct stat own, named;
+    return fstat(fd, &own) == 0 && stat(path, &named) == 0 &&
+           own.st_ino == named.st_ino && own.st_dev == named.st_dev;
+}
+
+/* The first until this process ends or becomes another, so that one at a time
+ * builds; the second for as long as the programs may be started. Whoever removes
+ * the folder meanwhile has the first one: then there is a new one to make. */
+static bool lock_hashed(Program *p, Job *job)
+{
+    const char *path = lock_path(p, job->folder),
+               *run = run_path(p, job->folder);
+    for (;;) {
+        if (!make_folders(p, job->folder))
+            return false;
+        job->lock = open_lock(path);
+        if (job->lock < 0 && errno == ENOENT)
+            continue;
+        if (job->lock < 0 || flock(job->lock, LOCK_EX) != 0)
+            return cannot_lock(p, path, errno);
+        if (is_there(job->lock, path))
+            break;
+        close(job->lock);
+    }
+    job->run = open_lock(run);
+    return (job->run >= 0 && flock(job->run, LOCK_SH) == 0) ||
+           cannot_lock(p, run, errno);
 }
 
 bool open_job(Program *p, Job *job, const char *named, const char *base)
@@ -78,11 +131,12 @@ bool open_job(Program *p, Job *job, const char *named, const char *base)
     job->folder = named ? named
                         : text_format(p->arena, "%s/%s", base, job->hash);
     job->last = named ? NULL : text_format(p->arena, "%s/last", base);
-    if (!make_folders(p, job->folder)) {
-        help(p, "choose another one: -o FOLDER");
-        return false;
-    }
-    return lock_folder(p, job);
+    if (!named)
+        return lock_hashed(p, job);
+    if (make_folders(p, job->folder))
+        return lock_named(p, job);
+    help(p, "choose another one: -o FOLDER");
+    return false;
 }
 
 /* Set in one step, as two jobs may do it at once. */
@@ -247,12 +301,18 @@ static bool remove_parts(Program *p, const Job *job, Part part)
         if (ours && is_regular(path))
             fine = unlink(path) == 0;
     }
-    if (!fine)
-        error_plain(p, "cannot clear the folder %s: %s", job->folder,
-                    strerror(errno));
+    int why = errno;
     if (folder)
         closedir(folder);
+    errno = why;
     return fine;
+}
+
+static bool remove_all(Program *p, const Job *job)
+{
+    return remove_parts(p, job, PART_LEFT) &&
+           remove_parts(p, job, PART_PROGRAM) &&
+           remove_parts(p, job, PART_SOURCE);
 }
 
 bool clear_folder(Program *p, const Job *job)
@@ -264,7 +324,123 @@ bool clear_folder(Program *p, const Job *job)
                     strerror(errno));
         return false;
     }
-    return remove_parts(p, job, PART_LEFT) &&
-           remove_parts(p, job, PART_PROGRAM) &&
-           remove_parts(p, job, PART_SOURCE);
+    if (remove_all(p, job))
+        return true;
+    error_plain(p, "cannot clear the folder %s: %s", job->folder,
+                strerror(errno));
+    return false;
+}
+
+/* ---- jobs of earlier times ---- */
+
+enum { KEPT = 10 };
+
+typedef struct Old {
+    const char *folder;
+    struct timespec used;
+} Old;
+
+/* Times are of the stamp, which every use renews; of the lock where a build
+ * has not come to its end. */
+static bool is_job_folder(Program *p, Old *old, const char *base,
+                          const char *name)
+{
+    struct stat status;
+    old->folder = text_format(p->arena, "%s/%s", base, name);
+    if (strlen(name) != 16 || strspn(name, "0123456789abcdef") != 16 ||
+        lstat(old->folder, &status) != 0 || !S_ISDIR(status.st_mode) ||
+        stat(lock_path(p, old->folder), &status) != 0)
+        return false;
+    old->used = status.st_mtim;
+    if (stat(text_format(p->arena, "%s/job", old->folder), &status) == 0)
+        old->used = status.st_mtim;
+    return true;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    const Old *a = left, *b = right;
+    if (a->used.tv_sec != b->used.tv_sec)
+        return a->used.tv_sec < b->used.tv_sec ? 1 : -1;
+    if (a->used.tv_nsec != b->used.tv_nsec)
+        return a->used.tv_nsec < b->used.tv_nsec ? 1 : -1;
+    return strcmp(a->folder, b->folder);
+}
+
+static bool entry_is_ours(Program *p, const Job *job, const char *name)
+{
+    static const char *const fixed[] = {".", "..", ".lock", ".run"};
+    const char *path = text_format(p->arena, "%s/%s", job->folder, name);
+    int rank;
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (strcmp(name, fixed[i]) == 0)
+            return true;
+    if (!is_regular(path))
+        return false;
+    switch (part_of(name, &rank)) {
+    case PART_LEFT: return true;
+    case PART_PROGRAM: return source_is_ours(p, job, rank);
+    default: return is_ours(path);
+    }
+}
+
+static bool holds_ours_alone(Program *p, const Job *job)
+{
+    DIR *folder = opendir(job->folder);
+    bool ours = folder != NULL;
+    for (struct dirent *entry; ours && (entry = readdir(folder));)
+        ours = entry_is_ours(p, job, entry->d_name);
+    if (folder)
+        closedir(folder);
+    return ours;
+}
+
+/* What is left by a program that ends here is like a build that did not end. */
+static void remove_job(Program *p, const Job *job)
+{
+    static const char *const starters[] = {"job", "mpirun.app", "srun.conf"};
+    for (size_t i = 0; i < sizeof starters / sizeof *starters; i++)
+        unlink(text_format(p->arena, "%s/%s", job->folder, starters[i]));
+    if (!remove_all(p, job))
+        return;
+    unlink(run_path(p, job->folder));
+    unlink(lock_path(p, job->folder));
+    rmdir(job->folder);
+}
+
+static void remove_unused(Program *p, const Old *old)
+{
+    Job job = {.folder = old->folder};
+    int lock = open(lock_path(p, old->folder), O_RDWR | O_CLOEXEC),
+        run = open_lock(run_path(p, old->folder));
+    if (lock >= 0 && run >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 &&
+        flock(run, LOCK_EX | LOCK_NB) == 0 && holds_ours_alone(p, &job))
+        remove_job(p, &job);
+    if (run >= 0)
+        close(run);
+    if (lock >= 0)
+        close(lock);
+}
+
+/* The folder that is used now is the newest: its stamp is renewed first. */
+void remove_old_jobs(Program *p, const Job *job, const char *base)
+{
+    Old *old = NULL;
+    int count = 0;
+    utimensat(AT_FDCWD, stamp_path(p, job), NULL, 0);
+    DIR *folder = opendir(base);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        Old one;
+        if (!is_job_folder(p, &one, base, entry->d_name))
+            continue;
+        old = array_grow(p->arena, old, count, sizeof *old);
+        old[count++] = one;
+    }
+    if (folder)
+        closedir(folder);
+    if (count > KEPT)
+        qsort(old, (size_t)count, sizeof *old, newest_first);
+    for (int i = KEPT; i < count; i++)
+        if (strcmp(old[i].folder, job->folder) != 0)
+            remove_unused(p, &old[i]);
 }

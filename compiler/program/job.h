@@ -15,6 +15,7 @@ typedef struct Job {
     const char *folder;         // of the programs
     const char *last;           // a link to it; NULL: the user has named the folder
     int lock;                   // open: nobody else builds here, nor runs what is here if the user has named it
+    int run;                    // open, of a folder that he has not: nobody removes what is here
 } Job;
 
 /* job.c. `named` is the user's folder, or NULL: then it is BASE/HASH. */
@@ -24,6 +25,7 @@ bool is_made(Program *p, const Job *job);                   // whole, and from j
 bool clear_folder(Program *p, const Job *job);              // of what pipec has made there earlier
 bool mark_made(Program *p, const Job *job);
 bool link_last(Program *p, const Job *job);
+void remove_old_jobs(Program *p, const Job *job, const char *base);     // but the last ones
 
 /* build.c */
 bool make_job(Program *p, Job *job, const char *named, const char *base);
