@@ -30,10 +30,10 @@ SCHEDULES = $(basename $(notdir $(sort $(wildcard compiler/order/schedules/*.c))
 COMPILER = $(patsubst compiler/%.c,$B/compiler/%.o,$(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)) \
            $B/grammar/pipe_parse.o $B/grammar/pipe_lex.o $B/grammar/schedules.o
 PASSES = $(filter-out $B/compiler/drive/main.o,$(COMPILER))
-HOST = $(addprefix $B/runtime/,job.o data.o save.o look.o random.o local/shared.o local/memory.o)
+HOST = $(addprefix $B/runtime/,job.o data.o save.o look.o shown.o random.o local/shared.o local/memory.o)
 KERNELS = $(patsubst runtime/%.c,$B/runtime/%.o,$(filter-out %/host.c,$(wildcard runtime/cpu/*.c)))
 RUNTIME = $(HOST) $(KERNELS) $B/runtime/cpu/host.o $(addprefix $B/runtime/local/,local.o norm.o emulate.o)
-LAUNCHER = $(addprefix $B/runtime/,launch.o progress.o trace.o)
+LAUNCHER = $(addprefix $B/runtime/,launch.o progress.o trace.o shown.o)
 CUDA = $(basename $(notdir $(wildcard runtime/cuda/*.cu)))
 CUDA_HOST = $(HOST) $B/runtime/cuda/bridge.o $B/runtime/cuda/rendezvous.o
 COMPILE = @echo "  cc $<"; $(CC) -std=c11 $(CFLAGS) $(WARN) -MMD -MP -c -o $@ $<

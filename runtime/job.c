@@ -18,6 +18,7 @@
 #include "fail.h"
 #include "job.h"
 #include "random.h"
+#include "shown.h"
 
 Job pp_job;
 
@@ -53,6 +54,7 @@ _Noreturn void pp_fail(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    pp_show(message);
 
     pp_drop_draft();
     Control *control = pp_job.control;
@@ -88,9 +90,12 @@ uint64_t pp_splitmix64(uint64_t x)
 static _Noreturn void usage(int status, const char *problem, const char *option)
 {
     FILE *out = status ? stderr : stdout;
+    char shown[256];
+    snprintf(shown, sizeof shown, "%s", option ? option : "");
+    pp_show(shown);
     if (pp_job.plan.rank == 0 && problem)
         fprintf(out, "%s: error: %s %s\noptions:\n%s", pp_job.plan.name,
-                problem, option, RANK_OPTIONS);
+                problem, shown, RANK_OPTIONS);
     else if (pp_job.plan.rank == 0)
         fprintf(out, "usage: %s\n%s",
                 pp_job.alone ? "rank0 [options]" : "pprun [options] N PREFIX",

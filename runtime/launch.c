@@ -22,6 +22,7 @@
 
 #include "local/control.h"
 #include "progress.h"
+#include "shown.h"
 
 enum {
     POLL = 20,    // ms between two looks
@@ -63,11 +64,14 @@ static volatile sig_atomic_t interrupted, suspended;
 static _Noreturn void die(int status, const char *format, ...)
 {
     va_list arguments;
+    char *message = NULL;
     va_start(arguments, format);
-    fputs("pprun: error: ", stderr);
-    vfprintf(stderr, format, arguments);
+    if (vasprintf(&message, format, arguments) < 0)
+        message = NULL;
     va_end(arguments);
-    fputc('\n', stderr);
+    if (message)
+        pp_show(message);
+    fprintf(stderr, "pprun: error: %s\n", message ? message : "out of memory");
     exit(status);
 }
 
@@ -309,6 +313,7 @@ static _Noreturn void become_rank(const Launch *launch, int rank, pid_t parent,
     if (!atomic_exchange(&launch->control->failing, 1)) {
         snprintf(launch->control->reason, sizeof launch->control->reason,
                  "cannot start rank %d: %s: %s", rank, path, strerror(errno));
+        pp_show(launch->control->reason);
         atomic_store(&launch->control->reason_is_written, 1);
     }
     _exit(127);

@@ -14,18 +14,29 @@
 #include <string.h>
 
 #include "progress.h"
+#include "shown.h"
 
 enum {
     LINES = 48,
     REDRAW = 100
 };  // lines in a pipe; ms between two on a terminal
 
+static void complain(const char *before, const char *path, const char *behind,
+                     int error)
+{
+    char *shown = strdup(path);
+    if (shown)
+        pp_show(shown);
+    fprintf(stderr, "pprun: error: %s%s%s: %s\n", before, shown ? shown : "?",
+            behind, strerror(error));
+    free(shown);
+}
+
 static Report open_report(const char *path)
 {
     Report report = {path, path ? fopen(path, "we") : NULL, 0};
     if (path && !report.file) {
-        fprintf(stderr, "pprun: error: cannot write %s: %s\n", path,
-                strerror(errno));
+        complain("cannot write ", path, "", errno);
         exit(1);
     }
     return report;
@@ -49,8 +60,7 @@ int report_close(Report *report)
         report->error = errno;
     report->file = NULL;
     if (report->error)
-        fprintf(stderr, "pprun: error: %s is not complete: %s\n", report->path,
-                strerror(report->error));
+        complain("", report->path, " is not complete", report->error);
     return report->error != 0;
 }
 
