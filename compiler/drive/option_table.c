@@ -39,7 +39,8 @@ const CommandRow command_rows[COMMAND_COUNT] = {
     [COMMAND_BUILD] = {"build", {"FILE"}, {"a .pipe file"}, false,
         "write and compile one program per rank",
         "Writes FOLDER/rank0.c, rank1.c, ... and compiles them, unless they were made from just the same; for "
-        "cuda rank0.cu, ..., and the files mpirun.app and srun.conf for `mpirun --app` and `srun --multi-prog`."},
+        "cuda rank0.cu, ..., and the files mpirun.app and srun.conf for `mpirun --app` and `srun --multi-prog`: a folder "
+        "whose name has spaces, quotes or other characters that those read as more than a name is refused there."},
     [COMMAND_RUN] = {"run", {"FILE"}, {"a .pipe file"}, false,
         "build, then train on this machine",
         "Builds, then starts one process per rank on this machine and shows the progress. Ctrl-C ends the job after "

@@ -6,6 +6,7 @@
 #include "job.h"
 #include "lower.h"
 #include "output.h"
+#include "escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,16 @@
 
 static const char *library_folder(Program *p)
 {
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length < 0) {
+    char *path = realpath("/proc/self/exe", NULL);
+    if (!path) {
         error_plain(p, "cannot find where pipec lies: %s", strerror(errno));
         return NULL;
     }
-    path[length] = 0;
     for (int up = 0; up < 2; up++)
         if (strrchr(path, '/'))
             *strrchr(path, '/') = 0;
     char *folder = text_format(p->arena, "%s/lib/pipec", path);
+    free(path);
     if (access(text_format(p->arena, "%s/libpp.a", folder), R_OK) == 0)
         return folder;
     error_plain(p, "the runtime is not in %s", folder);
@@ -40,17 +40,37 @@ static const char *library_folder(Program *p)
 
 /* ---- build ---- */
 
-enum { MAX_WORDS = 64 };  // of a compiler's command
+typedef struct Words {  // of a command; one more is NULL
+    char **list;
+    int count;
+} Words;
 
-static int split_words(Program *p, const char *text, char **words, int count)
+static void add_word(Program *p, Words *words, const char *word)
+{
+    words->list = array_grow(p->arena, words->list, words->count,
+                             sizeof *words->list);
+    words->list[words->count] = (char *)word;
+    words->count += word != NULL;
+}
+
+static void split_words(Program *p, Words *words, const char *text)
 {
     for (; *text; text += strspn(text, " ")) {
         size_t length = strcspn(text, " ");
-        if (length && count < MAX_WORDS - 1)
-            words[count++] = text_copy(p->arena, text, length);
+        if (length)
+            add_word(p, words, text_copy(p->arena, text, length));
         text += length;
     }
-    return count;
+}
+
+static _Noreturn void become_compiler(const Words *words, int output)
+{
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(nothing, STDERR_FILENO);
+    execvp(words->list[0], words->list);
+    _exit(127);
 }
 
 /* What `CC --version` says: of the compiler itself, also behind a name that
@@ -58,29 +78,30 @@ static int split_words(Program *p, const char *text, char **words, int count)
  * is something to compile. */
 static const char *compiler_version(Program *p, const char *command)
 {
-    char text[4096], *words[MAX_WORDS] = {NULL};
-    int count = split_words(p, command, words, 0), pipes[2];
-    words[count < MAX_WORDS - 1 ? count : MAX_WORDS - 2] = "--version";
+    Words words = {NULL, 0};
+    int pipes[2];
+    split_words(p, &words, command);
+    add_word(p, &words, "--version");
+    add_word(p, &words, NULL);
     if (pipe2(pipes, O_CLOEXEC) != 0)
         return "";
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0) {
-        int nothing = open("/dev/null", O_RDWR);
-        dup2(nothing, STDIN_FILENO);
-        dup2(pipes[1], STDOUT_FILENO);
-        dup2(nothing, STDERR_FILENO);
-        execvp(words[0], words);
-        _exit(127);
-    }
+    if (pid == 0)
+        become_compiler(&words, pipes[1]);
     close(pipes[1]);
     FILE *out = fdopen(pipes[0], "r");
-    size_t length = out ? fread(text, 1, sizeof text, out) : 0;
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t length = out ? getdelim(&text, &room, 0, out) : 0;
+    const char *version = text_copy(p->arena, length > 0 ? text : "",
+                                    length > 0 ? (size_t)length : 0);
+    free(text);
     if (out)
         fclose(out);
     if (pid > 0)
         waitpid(pid, NULL, 0);
-    return text_copy(p->arena, text, length);
+    return version;
 }
 
 static Toolchain toolchain(Program *p, const char *library)
@@ -107,19 +128,19 @@ static Toolchain toolchain(Program *p, const char *library)
 static void start_compiler(Program *p, const Toolchain *t, const char *library,
                            const char *source, const char *binary)
 {
-    char *words[MAX_WORDS] = {NULL};
-    int count = split_words(p, t->command, words, 0);
-    count = split_words(p, t->flags, words, count);
-    char *const fixed[] = {"-I", (char *)library, (char *)source,
-                           "-o", (char *)binary,  (char *)t->archive};
+    Words words = {NULL, 0};
+    split_words(p, &words, t->command);
+    split_words(p, &words, t->flags);
+    const char *const fixed[] = {"-I", library, source,
+                                 "-o", binary,  t->archive};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        if (count < MAX_WORDS - 1)
-            words[count++] = fixed[i];
-    split_words(p, t->libraries, words, count);
+        add_word(p, &words, fixed[i]);
+    split_words(p, &words, t->libraries);
+    add_word(p, &words, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    execvp(words[0], words);
-    fprintf(stderr, "pipec: error: cannot run the compiler %s: %s\n", words[0],
-            strerror(errno));
+    execvp(words.list[0], words.list);
+    fprintf(stderr, "pipec: error: cannot run the compiler %s: %s\n",
+            shown_text(p->arena, words.list[0]), strerror(errno));
     _exit(127);
 }
 
@@ -147,6 +168,29 @@ static bool write_starter(Program *p, const char *directory, const char *name,
         else
             fprintf(out.stream, "%d %s/rank%d\n", r, directory, r);
     return close_output(&out);
+}
+
+/* Both files are words with spaces between, and have no quotes that both read
+ * alike: a name that would become something else there is refused. */
+static bool can_be_started(Program *p, const char *directory)
+{
+    for (const char *c = directory; *c; c++) {
+        bool strange = (unsigned char)*c < 33 || *c == 127 ||
+                       strchr("\"'`\\#%$*?[]&;|<>()!", *c);
+        if (!strange)
+            continue;
+        error_plain(p,
+                    "the folder %s cannot stand in mpirun.app and srun.conf: "
+                    "its name has a %s",
+                    directory,
+                    *c == ' ' ? "space"
+                    : (unsigned char)*c < 33 || *c == 127
+                        ? "control character"
+                        : text_format(p->arena, "`%c`", *c));
+        help(p, "choose another one: -o FOLDER");
+        return false;
+    }
+    return true;
 }
 
 /* What mpirun and srun take to start one program per rank. */
@@ -242,6 +286,8 @@ bool make_job(Program *p, Job *job, const char *named, const char *base)
         return false;
     Toolchain t = toolchain(p, library);
     if (!has_archive(p, &t))
+        return false;
+    if (p->target == TARGET_CUDA && !can_be_started(p, named ? named : base))
         return false;
     *job = (Job){.hash = hash_job(p, &t), .lock = -1, .run = -1};
     if (!open_job(p, job, named, base) ||

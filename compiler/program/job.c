@@ -167,20 +167,24 @@ static const char *stamp_text(Program *p, const Job *job)
                        job->hash, p->ranks);
 }
 
-/* The first line of a file, up to a length that tells. */
-static void read_first(const char *path, char *text, size_t size)
+/* The first line of a file, with its end; "" where there is none. */
+static const char *first_line(Program *p, const char *path)
 {
     FILE *in = fopen(path, "re");
-    if (!in || !fgets(text, (int)size, in))
-        *text = 0;
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t length = in ? getline(&line, &room, in) : 0;
+    const char *first = text_copy(p->arena, length > 0 ? line : "",
+                                  length > 0 ? (size_t)length : 0);
+    free(line);
     if (in)
         fclose(in);
+    return first;
 }
 
-static bool is_ours(const char *path)
+static bool is_ours(Program *p, const char *path)
 {
-    char first[32];
-    read_first(path, first, sizeof first);
+    const char *first = first_line(p, path);
     return strncmp(first, "/* pipec program", 16) == 0 ||
            strncmp(first, "# pipec program", 15) == 0;
 }
@@ -193,15 +197,14 @@ static bool is_regular(const char *path)
 
 bool is_made(Program *p, const Job *job)
 {
-    char first[128];
-    read_first(stamp_path(p, job), first, sizeof first);
-    if (strcmp(first, stamp_text(p, job)) != 0)
+    if (strcmp(first_line(p, stamp_path(p, job)), stamp_text(p, job)) != 0)
         return false;
     for (int r = 0; r < p->ranks; r++) {
         const char *program = text_format(p->arena, "%s/rank%d", job->folder,
                                           r);
         if (!is_regular(program) || access(program, X_OK) != 0 ||
-            !is_ours(text_format(p->arena, "%s.%s", program, source_suffix(p))))
+            !is_ours(p,
+                     text_format(p->arena, "%s.%s", program, source_suffix(p))))
             return false;
     }
     return true;
@@ -246,15 +249,15 @@ static Part part_of(const char *name, int *rank)
 static bool source_is_ours(Program *p, const Job *job, int rank)
 {
     const char *stem = text_format(p->arena, "%s/rank%d", job->folder, rank);
-    return is_ours(text_format(p->arena, "%s.c", stem)) ||
-           is_ours(text_format(p->arena, "%s.cu", stem));
+    return is_ours(p, text_format(p->arena, "%s.c", stem)) ||
+           is_ours(p, text_format(p->arena, "%s.cu", stem));
 }
 
 /* A file of the user's where one of this job has to go. */
 static bool is_in_the_way(Program *p, const char *path)
 {
     struct stat status;
-    if (lstat(path, &status) != 0 || (is_regular(path) && is_ours(path)))
+    if (lstat(path, &status) != 0 || (is_regular(path) && is_ours(p, path)))
         return false;
     error_plain(p, "%s is in the way: pipec did not write it", path);
     help(p, "move it, or choose another folder: -o FOLDER");
@@ -297,7 +300,7 @@ static bool remove_parts(Program *p, const Job *job, Part part)
                                        entry->d_name);
         bool ours = part == PART_LEFT ||
                     (part == PART_PROGRAM ? source_is_ours(p, job, rank)
-                                          : is_ours(path));
+                                          : is_ours(p, path));
         if (ours && is_regular(path))
             fine = unlink(path) == 0;
     }
@@ -380,7 +383,7 @@ static bool entry_is_ours(Program *p, const Job *job, const char *name)
     switch (part_of(name, &rank)) {
     case PART_LEFT: return true;
     case PART_PROGRAM: return source_is_ours(p, job, rank);
-    default: return is_ours(path);
+    default: return is_ours(p, path);
     }
 }
 

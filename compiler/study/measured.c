@@ -146,12 +146,13 @@ static bool read_lines(Reader *r)
         error_plain(r->p, "cannot read %s: %s", r->path, strerror(errno));
         return false;
     }
-    char text[256];
+    char *text = NULL;
+    size_t room = 0;
     bool fine = true;
-    while (fine && fgets(text, sizeof text, in)) {
+    while (fine && getline(&text, &room, in) > 0) {
         r->line++;
         if (!strchr(text, '\n'))
-            fine = bad(r, "the line is too long, or not complete");
+            fine = bad(r, "the line is not complete");
         else if (text[0] == '{')
             fine = bad(r, "this is no .trace: make it with `pipec run --trace "
                           "NAME.trace`");
@@ -162,6 +163,7 @@ static bool read_lines(Reader *r)
         error_plain(r->p, "cannot read %s: %s", r->path, strerror(errno));
         fine = false;
     }
+    free(text);
     fclose(in);
     return fine;
 }

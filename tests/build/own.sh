@@ -58,3 +58,27 @@ rm mine/job
 echo mine >mine/srun.conf
 ! cuda && grep -q 'mine/srun.conf is in the way' log && [ "$(cat mine/srun.conf)" = mine ]
 verdict srun $?
+
+# A name that would be another one in those files is refused, before anything is written.
+rm -rf mine
+words() { # the programs that a file names, as they are split there: at spaces, without those in front
+    sed '/^#/d' "$1" | awk -v skip="$2" '{ if (NF != skip + 1) print "words:", NF; print $(skip + 1) }'
+}
+named() { NVCC=./nvcc copy/bin/pipec build four.pipe --target cuda -D dtype=bf16 -o "$1" >log 2>&1; }
+for name in plain 'sub/of.it' 'h\303\251-1,2:3=4+5@6~7' './here'; do
+    folder=$(printf "$name")
+    named "$folder" && [ "$(words "$folder/mpirun.app" 2)" = "$(words "$folder/srun.conf" 1)" ] &&
+        words "$folder/srun.conf" 1 | while read -r program; do [ -x "$program" ] || echo "$program"; done >missing &&
+        [ ! -s missing ] && [ "$(words "$folder/srun.conf" 1 | wc -l)" = "$(ls "$folder"/*.cu | wc -l)" ]
+    k=$((${k:-0} + 1))
+    verdict "starters-$k" $?
+done
+for name in 'a b' 'a\tb' 'a\nb' "a'b" 'a"b' 'a\\b' '#a' 'a%%tb' 'a$b' 'a*b' 'a?b' 'a[1]' 'a`b' 'a\033b' 'a;b' 'a\177b' '!a'; do
+    folder=$(printf "$name")
+    ! named "$folder" && [ ! -e "$folder" ] && [ "$(wc -l <log)" = 2 ] && grep -q 'cannot stand in mpirun.app and srun.conf' log &&
+        grep -q 'help: .*-o FOLDER' log
+    k=$((k + 1))
+    verdict "starters-refused-$k" $?
+done
+"$pipec" build s.pipe -o 'a b $c' >log 2>&1 && [ -x 'a b $c/rank0' ]
+verdict 'cpu-any-name' $?

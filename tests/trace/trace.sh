@@ -142,7 +142,7 @@ refuses negative 'bad.trace:7: error: not `rank step action'
 sed '9s/[0-9]*$/0/' x.trace >bad.trace
 refuses backwards 'bad.trace:9: error: the action ends before it begins'
 head -c -5 x.trace >bad.trace
-refuses cut-off 'bad.trace:[0-9]*: error: the line is too long, or not complete'
+refuses cut-off 'bad.trace:[0-9]*: error: the line is not complete'
 sed 1d x.trace >bad.trace && "$pipec" inspect "$model" --measured bad.trace >other 2>log &&
     "$pipec" inspect "$model" --measured x.trace >text 2>log && sed 's/bad[.]trace/x.trace/' other | cmp - text >log
 verdict no-format $?
