@@ -235,7 +235,7 @@ static void show_word(char *text, size_t room, const uint8_t *word,
 }
 
 /* In decimal. The file ends without a zero, so the word is copied. */
-static float parse_value(const File *file, size_t at, size_t length, int line)
+static float parse_value(const File *file, size_t at, size_t length, long line)
 {
     char word[64] = "", shown[80] = "", *end = word;
     float value = NAN;
@@ -246,7 +246,7 @@ static float parse_value(const File *file, size_t at, size_t length, int line)
     }
     if (!isfinite(value) || end != word + length) {
         show_word(shown, sizeof shown, file->bytes + at, length);
-        pp_fail("%s:%d: '%s' is not a number", file->path, line, shown);
+        pp_fail("%s:%ld: '%s' is not a number", file->path, line, shown);
     }
     return value;
 }
@@ -254,7 +254,7 @@ static float parse_value(const File *file, size_t at, size_t length, int line)
 static void parse_numbers(const File *file)
 {
     const uint8_t *text = file->bytes;
-    int line = 1;
+    long line = 1;
     for (size_t i = 0; i < file->size;) {
         if (text[i] == '#') {
             while (i < file->size && text[i] != '\n')

@@ -156,7 +156,7 @@ static void describe(void)
 {
     const PpJob *plan = &pp_job.plan;
     Control *control = pp_job.control;
-    pp_job.self->rows_per_step = plan->microbatches * plan->data.rows *
+    pp_job.self->rows_per_step = (int64_t)plan->microbatches * plan->data.rows *
                                  plan->data.seq;
     pp_job.self->numbers = plan->data.format == PP_NUMBERS;
     pp_job.self->micro = -1;
@@ -190,7 +190,7 @@ float *pp_start(const PpJob *job, int argc, char **argv)
 
 static void print_step(int step, const StepRecord *record)
 {
-    int every = (pp_job.plan.steps + 47) / 48;
+    int every = (pp_job.plan.steps - 1) / 48 + 1;
     if (pp_job.quiet ||
         (step % every != 0 && step != 1 && step != pp_job.plan.steps))
         return;

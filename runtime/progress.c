@@ -93,19 +93,21 @@ void progress_break(Progress *progress)
     fflush(NULL);
 }
 
-static void print_clock(int64_t ns)
+/* Steps may be as many, and as long, as no integer holds in ns. */
+static void print_clock(double ns)
 {
-    int64_t seconds = (ns + 500000000) / 1000000000;
+    int64_t seconds = (int64_t)(ns / 1e9 + 0.5);
     if (seconds >= 3600)
-        printf("%d:%02d:%02d", (int)(seconds / 3600), (int)(seconds / 60 % 60),
-               (int)(seconds % 60));
+        printf("%lld:%02d:%02d", (long long)seconds / 3600,
+               (int)(seconds / 60 % 60), (int)(seconds % 60));
     else
         printf("%d:%02d", (int)(seconds / 60), (int)(seconds % 60));
 }
 
 static void print_rate(const Control *control, int steps, int64_t ns)
 {
-    int rows = 0, numbers = 0;
+    int64_t rows = 0;
+    int numbers = 0;
     for (int i = 0; i < control->ranks; i++) {
         if (control->records[i].rows_per_step > rows)
             rows = control->records[i].rows_per_step;
@@ -152,7 +154,7 @@ static void print_line(Progress *progress, const Control *control)
         printf(" (planned %.1f %%)", 100 * control->bubble);
     if (progress->steps > 1) {
         printf("  ");
-        print_clock((progress->last - progress->second) /
+        print_clock((double)(progress->last - progress->second) /
                     (progress->steps - 1) * (total - progress->steps));
         printf(" left");
     }
@@ -168,7 +170,7 @@ static void print_line(Progress *progress, const Control *control)
 static int is_time_to_show(const Progress *progress, const Control *control)
 {
     int total = planned_steps(progress, control),
-        every = (control->steps + LINES - 1) / LINES;
+        every = (control->steps - 1) / LINES + 1;
     if (progress->quiet)
         return 0;
     if (progress->steps == 1 || progress->steps == total)
@@ -279,7 +281,7 @@ void progress_end(Progress *progress, const Control *control)
         if (ns < 10000000000)
             printf("%.1f s", (double)ns / 1e9);
         else
-            print_clock(ns);
+            print_clock((double)ns);
         print_numbers(progress, NAN);
         print_rate(control, progress->steps, ns);
     }

@@ -50,7 +50,14 @@ static bool prepare_emulation(Program *p)
     if (p->unit_ms == 0)
         p->unit_ms = 1;
     p->set.data_path = "/dev/null";
-    return true;
+    double ns = p->makespan * (p->cost.unit ? 1e6 * p->unit_ms : 1e9);
+    if (ns < 0x1p61)
+        return true;
+    error_plain(p, "a step of %s is too long for an emulation",
+                seconds_text(p->arena, ns / 1e9));
+    help(p, p->cost.unit ? "a smaller --unit-ms"
+                         : "smaller times in the `cluster` block");
+    return false;
 }
 
 enum { MOST_OTHERS = 64 };

@@ -220,6 +220,23 @@ const char *chunks_text(const Program *p)
                          : text_format(p->arena, "%d to %d", least, most);
 }
 
+/* Programs are unrolled. Before all that is made for each chunk. */
+static bool few_enough(Program *p)
+{
+    static const double MAX_ACTIONS = 8e6;
+    double actions = 2.0 * p->copy_chunks * p->microbatches;
+    if (actions <= MAX_ACTIONS)
+        return true;
+    error_at(p, p->set.microbatches.at,
+             "%d microbatches over %d chunks are %.3g actions", p->microbatches,
+             p->chunk_count, actions);
+    help(p,
+         "at most %g actions are unrolled; use fewer microbatches of more "
+         "rows",
+         MAX_ACTIONS);
+    return false;
+}
+
 bool partition(Program *p)
 {
     p->ranks = (int)p->set.stages.value;
@@ -227,7 +244,8 @@ bool partition(Program *p)
     p->copy_chunks = p->set.listed ? p->set.listed_count
                                    : p->ranks * (int)p->set.virtuals.value;
     p->chunk_count = p->copies * p->copy_chunks;
-    if (!enough_layers(p) || (p->set.layout && !fit_layout(p)) ||
+    if (!enough_layers(p) || !few_enough(p) ||
+        (p->set.layout && !fit_layout(p)) ||
         (p->set.split == SPLIT_EXPLICIT && !split_fits(p)))
         return false;
     if (!given_fit(p))

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-static const double MAX_ACTIONS = 8e6;
-
 static void append(Program *p, int rank, ActionKind kind, int chunk, int micro)
 {
     push_action(p, &p->order[rank], (Action){kind, chunk, micro, -1, 0, 0});
@@ -113,17 +111,6 @@ static bool order_places(Program *p)
 
 bool schedule(Program *p)
 {
-    double actions = 2.0 * p->copy_chunks * p->microbatches;
-    if (actions > MAX_ACTIONS) {
-        error_at(p, p->set.microbatches.at,
-                 "%d microbatches over %d chunks are %.3g actions",
-                 p->microbatches, p->chunk_count, actions);
-        help(p,
-             "at most %g actions are unrolled; use fewer microbatches of more "
-             "rows",
-             MAX_ACTIONS);
-        return false;
-    }
     p->order = arena_take(p->arena, sizeof *p->order * (size_t)p->ranks);
     p->rows = NULL;
     p->origin = NULL;

@@ -263,6 +263,26 @@ static bool input_sizes(Program *p, const Tree *input, long size[2], int *count)
     return p->errors == errors;
 }
 
+/* Kernels count the positions of a micro-batch in an int, some in strides: no
+ * step of theirs is so long that it would pass the largest one. */
+static void check_positions(Program *p, const Tree *dimension, long seq)
+{
+    enum { STRIDE = 1 << 24, MOST = INT32_MAX - STRIDE + 1 };
+    double positions = p->set.rows.value * (double)seq;
+    if (positions <= MOST)
+        return;
+    error_at(p, dimension->at,
+             "%s rows of %ld positions are %.0f in a micro-batch",
+             number_text(p, p->set.rows.value), seq, positions);
+    if (p->set.rows.at.source >= 0)
+        note_at(p, p->set.rows.at, "%s rows, from here",
+                number_text(p, p->set.rows.value));
+    help(p,
+         "at most %d are supported; more micro-batches of fewer rows make "
+         "as large a step",
+         MOST);
+}
+
 static void check_input(Checker *c, const Tree *input)
 {
     Program *p = c->p;
@@ -275,6 +295,8 @@ static void check_input(Checker *c, const Tree *input)
     }
     long seq = vocabulary || count == 2 ? size[0] : 1,
          width = vocabulary ? 0 : size[count == 2];
+    if (seq > 1)
+        check_positions(p, input->child->child, seq);
     p->input = new_tensor(c, input->text,
                           vocabulary ? TENSOR_IDS : TENSOR_FLOATS, seq, width,
                           input->at);

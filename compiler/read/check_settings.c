@@ -312,7 +312,7 @@ const SettingRow setting_rows[] = {
     {"train", "cosine", "cosine 0.1", "share of the rate that is left in the last step",
         set_number, FIELD(cosine), .most = 1, .fallback = 1},
     {"train", "seed", "seed 1", "of the first values and of the order of the data",
-        set_number, FIELD(seed), WHOLE, .most = 9007199254740992.0, .fallback = 1},
+        set_number, FIELD(seed), WHOLE, .most = 9007199254740991.0, .fallback = 1},
     {"cluster", "flops", "flops 312T", "operations per second of a rank, or [312T 989T], of each",
         set_given, FIELD(flops), .least = 1, .most = 1e30},
     {"cluster", "memory", "memory 80G", "bytes of a rank, or [80G 48G], of each",

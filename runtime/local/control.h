@@ -90,7 +90,7 @@ typedef struct RankRecord {         // written by its rank, read by the launcher
     char job[JOB_HASH];             // hash of the job that the program belongs to; "": it does not say
     uint64_t arena;                 // needs, fixed before `arrived` is raised: bytes,
     uint32_t depth, parameters;     //     messages per wire and step, length of squares
-    int rows_per_step;              // positions that one step trains on: microbatches * rows * seq
+    int64_t rows_per_step;          // positions that one step trains on: microbatches * rows * seq
     int numbers;                    // 1: they are not tokens
     uint32_t actions, kept;         // --trace: events of one step, steps that are kept
     uint64_t events;                // where they begin in the file: step s at (s - 1) % kept * actions

@@ -4,6 +4,7 @@
 #include "shared.h"
 #include "memory.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,12 +214,16 @@ static void check_needs(void)
 
 /* The pages are taken as they are first written; without this the kernel kills
  * a job too large. */
-static void check_memory(size_t needed)
+static void check_memory(size_t region)
 {
-    double left = pp_free_memory();
-    if ((double)needed > left)
+    double left = pp_free_memory(), arenas = 0;
+    for (int i = 0; i < pp_shared.ranks; i++)
+        arenas += (double)pp_job.control->records[i].arena;
+    /* Where no length of a file can be as large, only the second is right. */
+    double needed = fmax((double)region, arenas);
+    if (needed > left)
         pp_fail("the ranks need %.2f GB of memory together, %.2f GB are free",
-                (double)needed / 1e9, left / 1e9);
+                needed / 1e9, left / 1e9);
 }
 
 /* The last rank to arrive knows all needs: it makes the file long enough for
