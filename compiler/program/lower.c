@@ -300,8 +300,10 @@ static void forward_calls(Lowerer *lowerer, const Chunk *chunk, Body *body)
 static void check_loss_call(Lowerer *lowerer, const Chunk *chunk, Body *body)
 {
     Program *p = lowerer->p;
-    const Op *op = p->ops + chunk->first_op + chunk->op_count - 1;
-    if (p->target != TARGET_CPU || !chunk->op_count || op->output >= 0)
+    if (p->target != TARGET_CPU || !chunk->op_count)
+        return;
+    const Op *op = &p->ops[chunk->first_op + chunk->op_count - 1];
+    if (op->output >= 0)
         return;
     const Layer *layer = &p->layers[op->layer];
     Call *call = new_call(lowerer, body, "pp_check_loss");
