@@ -45,7 +45,7 @@ enum { LONGEST = 1 << 16 };
 
 Job pp_job;
 static jmp_buf refused;
-static char name[] = "/tmp/pipec-fuzz-XXXXXX";
+static char name[40];
 
 _Noreturn void pp_fail(const char *format, ...)
 {
@@ -71,19 +71,27 @@ void pp_meet_all(const char *what)
     (void)what;
 }
 
+/* A file that lies nowhere. */
 static void write_file(const char *bytes, size_t length)
 {
-    FILE *out = fopen(name, "wb");
-    if (!out || fwrite(bytes, 1, length, out) != length || fclose(out) != 0)
+    static int file = -1;
+    if (file < 0)
+        file = memfd_create("fuzz", 0);
+    if (file < 0 || ftruncate(file, 0) != 0 ||
+        pwrite(file, bytes, length, 0) != (ssize_t)length)
         exit(1);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
 }
 
 /* A refused file leaves what it was read into to the end of the process. */
 static void forget_data(void)
 {
-    for (int i = 0; i < data.file_count; i++)
+    for (int i = 0; i < data.file_count; i++) {
         if (data.files[i].bytes)
             munmap((void *)data.files[i].bytes, data.files[i].size);
+        if (data.files[i].fd > 0)
+            close(data.files[i].fd);
+    }
     free(data.files);
     globfree(&names);
     memset(&names, 0, sizeof names);
@@ -165,22 +173,11 @@ static void read_all(const char *bytes, size_t length)
         read_save(bytes, length);
 }
 
-static void open_name(void)
-{
-    int file = mkstemp(name);
-    if (file < 0)
-        exit(1);
-    close(file);
-}
-
 #ifndef REPLAY
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    static int opened;
-    if (!opened++)
-        open_name();
     if (size <= LONGEST)
         read_all((const char *)bytes, size);
     return 0;
@@ -190,7 +187,6 @@ int main(int argc, char **argv)
 {
     static char text[LONGEST];
     int read = 0;
-    open_name();
     for (int i = 1; i < argc; i++) {
         FILE *in = fopen(argv[i], "rb");
         if (!in)
@@ -200,7 +196,6 @@ int main(int argc, char **argv)
         fclose(in);
         read++;
     }
-    remove(name);
     printf("%d passed, %d failed\n", read, argc - 1 - read);
     return 0;
 }
