@@ -2,7 +2,8 @@
  *
  * Blocks are chained and never freed one by one: a compiler's data lives until
  * the program is written. A request larger than a block gets a block of its
- * own. */
+ * own. The fuzzers make blocks of one byte, so that a sanitizer sees whatever gets
+ * out of its place. */
 #include "compile.h"
 
 #include <stdlib.h>
@@ -18,7 +19,11 @@ struct Arena {
     ArenaBlock *newest;
 };
 
-enum { BLOCK_BYTES = 1 << 20, HEADER = (sizeof(ArenaBlock) + 15) / 16 * 16 };
+#ifndef BLOCK_BYTES
+#define BLOCK_BYTES ((size_t)1 << 20)
+#endif
+
+enum { HEADER = (sizeof(ArenaBlock) + 15) / 16 * 16 };
 
 Arena *arena_open(void)
 {
@@ -55,12 +60,11 @@ static ArenaBlock *new_block(Arena *arena, size_t bytes)
 
 void *arena_take(Arena *arena, size_t bytes)
 {
-    bytes = (bytes + 15) / 16 * 16;
     ArenaBlock *block = arena->newest;
-    if (!block || block->size - block->used < bytes)
+    if (!block || bytes > block->size || block->used > block->size - bytes)
         block = new_block(arena, bytes);
     void *taken = (char *)block + HEADER + block->used;
-    block->used += bytes;
+    block->used += (bytes + 15) / 16 * 16;
     return taken;
 }
 

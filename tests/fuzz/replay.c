@@ -8,14 +8,20 @@
  *                                                   given; see replay.sh
  *
  * Each way by which text comes in is a reader: the file, a value of -D, a
- * schedule as CSV, a layout in a split, a trace. READER=NAME chooses one for the
+ * schedule as CSV, a layout in a split, a trace; and bytes as choices among what
+ * the language has, see program.c. READER=NAME chooses one for the
  * fuzzer; the words `READER:` among the files of a replay do.
+ *
+ * A text goes through all that can be made of it, up to the text of programs. With
+ * DEPTH=reader the fuzzer stops behind the passes that read it, and what does not
+ * depend on the text is made once: many times as many texts in the same time.
  *
  * A plan is as large as its schedule is long, and a small text can ask for
  * millions of actions. Such plans are left out: errors are sought here. */
 #include "compile.h"
 #include "drive/dump.h"
 #include "order/csv.h"
+#include "program.h"
 #include "show/picture.h"
 #include "study/measured.h"
 #include "study/whatif.h"
@@ -116,16 +122,22 @@ static void study(Program *p, FILE *out)
     compare(p, &o, out);
 }
 
-static void show(Program *p, FILE *out)
+/* Is there a program. */
+static bool show(Program *p, FILE *out)
 {
     draw(p, out);
     if (is_tiny(p) && strcmp(p->set.schedule->name, "auto") != 0)
         study(p, out);
-    if (lower(p))
-        dump_all(p, out);
+    if (!lower(p))
+        return false;
+    dump_all(p, out);
+    return true;
 }
 
 /* ---- readers ---- */
+
+static bool whole = true;    // the depth
+static long texts, emitted;  // read; that came through emit
 
 static Program *open_program(const char *text, size_t length, FILE *out)
 {
@@ -139,22 +151,53 @@ static Program *open_program(const char *text, size_t length, FILE *out)
     return p;
 }
 
-static void close_program(Program *p, bool planned)
+static void close_program(Program *p, bool good)
 {
-    bool silent = !planned && !p->errors &&
-                  (p->chunk_count == 0 || is_small(p));
+    bool silent = !good && !p->errors && (p->chunk_count == 0 || is_small(p));
     arena_close(p->arena);
     if (silent)
         abort();  // a pass has failed and did not say why
 }
 
+/* The passes that read: a layout is part of what `check` takes. */
+static bool read_sources(Program *p, FILE *out)
+{
+    if (!parse(p) || !check(p))
+        return false;
+    dump(p, "parse", out);
+    dump(p, "check", out);
+    return true;
+}
+
+/* All that is made of the sources, and the end of the Program. */
+static void follow(Program *p, FILE *out)
+{
+    bool good = whole ? plan(p) : read_sources(p, out);
+    if (good && whole)
+        emitted += show(p, out);
+    close_program(p, good);
+}
+
 static void read_pipe(const char *text, size_t length, FILE *out)
 {
-    Program *p = open_program(text, length, out);
-    bool planned = plan(p);
-    if (planned)
-        show(p, out);
-    close_program(p, planned);
+    follow(open_program(text, length, out), out);
+}
+
+/* Bytes that choose a program: through emit, nothing is drawn. */
+static void read_program(const char *bytes, size_t length, FILE *out)
+{
+    Target target;
+    char *text = grow_program(bytes, length, &target);
+    Program *p = open_program(text, strlen(text), out);
+    p->target = target;
+    bool good = plan(p) && lower(p);
+    if (good) {
+        dump(p, "lower", out);
+        dump(p, "emit", out);
+        emitted++;
+    }
+    close_program(p, good);
+    free(text);
 }
 
 #define MODEL                                                                  \
@@ -166,43 +209,25 @@ static const char model[] = MODEL
     "train { data bytes \"d\" steps 2 }\n"
     "cluster { flops 1T link 1G latency 1us }\n";
 
+/* The model and, unless NULL, a word behind -D. */
+static Program *open_model(const char *define, FILE *out)
+{
+    Program *p = open_program(model, strlen(model), out);
+    if (define)
+        p->sources[p->source_count++] = (Source){
+            "-D", text_copy(p->arena, define, strlen(define)),
+            (int)strlen(define)};
+    return p;
+}
+
 /* NAME=VALUE behind -D; the command line takes nothing else. */
 static void read_define(const char *text, size_t length, FILE *out)
 {
     const char *equals = strchr(text, '=');
+    (void)length;
     if (!equals || equals == text || !equals[1])
         return;
-    Program *p = open_program(model, strlen(model), out);
-    p->sources[p->source_count++] = (Source){
-        "-D", text_copy(p->arena, text, length), (int)strlen(text)};
-    bool planned = plan(p);
-    if (planned)
-        show(p, out);
-    close_program(p, planned);
-}
-
-/* A file that lies nowhere: its path. */
-static char *keep(Program *p, int *file, const char *text, size_t length)
-{
-    *file = memfd_create("fuzz", 0);
-    if (*file < 0 || write(*file, text, length) != (ssize_t)length)
-        exit(1);
-    return text_format(p->arena, "/proc/self/fd/%d", *file);
-}
-
-static void read_csv(const char *text, size_t length, FILE *out)
-{
-    int file;
-    Program *p = open_program(model, strlen(model), out);
-    const char *path = keep(p, &file, text, length);
-    const char *setting = text_format(p->arena, "schedule=from \"%s\"", path);
-    p->sources[p->source_count++] = (Source){"-D", setting,
-                                             (int)strlen(setting)};
-    bool planned = plan(p);
-    if (planned)
-        show(p, out);
-    close(file);
-    close_program(p, planned);
+    follow(open_model(text, out), out);
 }
 
 static void read_split(const char *text, size_t length, FILE *out)
@@ -217,12 +242,71 @@ static void read_split(const char *text, size_t length, FILE *out)
     arena_close(arena);
 }
 
+/* ---- readers of other files ---- */
+
+/* A file that lies nowhere, with this text: its path. */
+static const char *keep(const char *text, size_t length)
+{
+    static char path[40];
+    static int file = -1;
+    if (file < 0)
+        file = memfd_create("fuzz", 0);
+    if (file < 0 || ftruncate(file, 0) != 0 ||
+        pwrite(file, text, length, 0) != (ssize_t)length)
+        exit(1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    return path;
+}
+
+/* A Program that is as far as a text needs it is the same for every text: a copy
+ * of it takes its memory elsewhere, and is closed behind the text. */
+static Program *copy_program(const Program *made)
+{
+    Arena *arena = arena_open();
+    Program *p = arena_take(arena, sizeof *p);
+    *p = *made;
+    p->arena = arena;
+    return p;
+}
+
+static const char *schedule_from(const char *path)
+{
+    static char setting[64];
+    snprintf(setting, sizeof setting, "schedule=from \"%s\"", path);
+    return setting;
+}
+
+static void read_order(const char *path, FILE *out)
+{
+    static Program *made;
+    if (!made) {
+        made = open_model(schedule_from(path), out);
+        if (!parse(made) || !check(made) || !graph(made) || !partition(made))
+            exit(1);
+    }
+    Program *p = copy_program(made);
+    bool good = schedule(p);
+    if (good)
+        dump(p, "schedule", out);
+    close_program(p, good);
+}
+
+static void read_csv(const char *text, size_t length, FILE *out)
+{
+    const char *path = keep(text, length);
+    if (whole)
+        follow(open_model(schedule_from(path), out), out);
+    else
+        read_order(path, out);
+}
+
 /* In a format that the length of the trace chooses. */
-static void draw_measured(Program *p, size_t length)
+static void draw_measured(Program *p, size_t length, FILE *out)
 {
     static const char *const endings[] = {"svg", "json", "html", "txt"};
     const char *path = text_format(p->arena, "/tmp/pipec-fuzz-%ld.%s",
                                    (long)getpid(), endings[length % 4]);
+    inspect_measured(p, out, false, false);
     if (!picture_measured(p, path))
         abort();
     remove(path);
@@ -230,28 +314,25 @@ static void draw_measured(Program *p, size_t length)
 
 static void read_trace(const char *text, size_t length, FILE *out)
 {
-    int file;
-    Program *p = open_program(model, strlen(model), out);
-    const char *path = keep(p, &file, text, length);
-    bool planned = plan(p);
-    if (planned && measured(p, path)) {
-        inspect_measured(p, out, false, false);
-        draw_measured(p, length);
-    } else if (!p->errors) {
-        abort();
+    static Program *made;
+    if (!made) {
+        made = open_model(NULL, out);
+        if (!plan(made))
+            exit(1);
     }
-    close(file);
-    close_program(p, planned);
+    Program *p = copy_program(made);
+    bool good = measured(p, keep(text, length));
+    if (good && whole)
+        draw_measured(p, length, out);
+    close_program(p, good);
 }
 
 static const struct {
     const char *name;
     void (*read)(const char *text, size_t length, FILE *out);
-} readers[] = {{"pipe", read_pipe},
-               {"define", read_define},
-               {"csv", read_csv},
-               {"layout", read_split},
-               {"trace", read_trace}};
+} readers[] = {{"pipe", read_pipe},   {"define", read_define},
+               {"csv", read_csv},     {"layout", read_split},
+               {"trace", read_trace}, {"program", read_program}};
 enum { READERS = sizeof readers / sizeof *readers };
 
 static int find_reader(const char *name, size_t length)
@@ -273,20 +354,35 @@ static void read_text(int reader, const char *bytes, size_t length)
     memcpy(text, bytes, length);
     readers[reader].read(text, length, eye);
     free(text);
+    texts++;
 }
 
 #ifndef REPLAY
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void count(void)
 {
-    static int reader = -1;
-    const char *name = getenv("READER");
-    if (reader < 0)
-        reader = find_reader(name ? name : "pipe",
+    fprintf(stderr, "%ld texts, %ld through emit\n", texts, emitted);
+}
+
+/* What the environment chooses. */
+static int chosen_reader(void)
+{
+    const char *name = getenv("READER"), *depth = getenv("DEPTH");
+    int reader = find_reader(name ? name : "pipe",
                              strlen(name ? name : "pipe"));
     if (reader < 0)
         exit(1);
+    whole = !depth || strcmp(depth, "reader") != 0;
+    atexit(count);
+    return reader;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int reader = -1;
+    if (reader < 0)
+        reader = chosen_reader();
     if (size <= LONGEST)
         read_text(reader, (const char *)data, size);
     return 0;

@@ -10,7 +10,7 @@ build "$2" "${CC:-gcc}" "$grammar" -DREPLAY $checks || exit 1
 # the depth of a text is bounded by the parser, but the sanitizers' frames are large
 ulimit -s 65536 2> /dev/null
 if "$2/replay" define: tests/fuzz/define/* csv: tests/fuzz/csv/* tests/exchange/*.csv layout: tests/fuzz/layout/* \
-    trace: tests/fuzz/trace/* pipe: tests/fuzz/corpus/* tests/*/*.pipe examples/*.pipe > "$2/said" 2> "$2/log"; then
+    trace: tests/fuzz/trace/* program: tests/fuzz/program/* pipe: tests/fuzz/corpus/* tests/*/*.pipe examples/*.pipe > "$2/said" 2> "$2/log"; then
     cat "$2/said"
 else
     echo "not ok replay $(grep -m 1 -E 'runtime error|ERROR|SUMMARY' "$2/log"), at $(grep -E '^(tests|examples)/' "$2/log" | tail -1)"
