@@ -6,6 +6,7 @@ want() { need="$need $1"; }
 
 command -v cc >/dev/null 2>&1 || want gcc
 command -v g++ >/dev/null 2>&1 || want g++
+command -v make >/dev/null 2>&1 || want make
 command -v flex >/dev/null 2>&1 || want flex
 command -v bison >/dev/null 2>&1 || want bison
 echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || want libc6-dev
