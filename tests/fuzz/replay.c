@@ -285,9 +285,11 @@ static void read_order(const char *path, FILE *out)
             exit(1);
     }
     Program *p = copy_program(made);
-    bool good = schedule(p);
-    if (good)
+    bool good = schedule(p) && communicate(p);
+    if (good) {
         dump(p, "schedule", out);
+        dump(p, "communicate", out);
+    }
     close_program(p, good);
 }
 
