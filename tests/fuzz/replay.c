@@ -164,7 +164,6 @@ static bool read_sources(Program *p, FILE *out)
 {
     if (!parse(p) || !check(p))
         return false;
-    dump(p, "parse", out);
     dump(p, "check", out);
     return true;
 }
@@ -200,19 +199,27 @@ static void read_program(const char *bytes, size_t length, FILE *out)
     free(text);
 }
 
-#define MODEL                                                                  \
-    "let n = 3\nlayer b(k) { x + linear(gelu(x), k) }\n"                       \
-    "model m {\n input x[2] of 8\n e : embedding(4)\n"                         \
-    " h : b(4) * n\n t : linear(8) tied e\n loss : cross_entropy\n}\n"
-static const char model[] = MODEL
-    "pipeline { stages 2 microbatches 4 rows 2 }\n"
-    "train { data bytes \"d\" steps 2 }\n"
-    "cluster { flops 1T link 1G latency 1us }\n";
+/* For a word or a text of the pipeline, which few layers are enough to read. */
+static const char small[] =
+    "let n = 3\nmodel m {\n input x[2]\n e : linear(2)\n"
+    " h : linear(2) * 3\n t : linear(8)\n loss : mse\n}\n";
+static const char model[] =
+    "let n = 3\nlayer b(k) { x + linear(gelu(x), k) }\n"
+    "model m {\n input x[2] of 8\n e : embedding(4)\n"
+    " h : b(4) * n\n t : linear(8) tied e\n loss : cross_entropy\n}\n";
 
 /* The model and, unless NULL, a word behind -D. */
-static Program *open_model(const char *define, FILE *out)
+static Program *open_model(const char *define, bool few, FILE *out)
 {
-    Program *p = open_program(model, strlen(model), out);
+    Arena *arena = arena_open();
+    const char *text = text_format(
+        arena,
+        "%spipeline { stages 2 microbatches 4 rows 2 }\n"
+        "train { data %s \"d\" steps 2 }\n"
+        "cluster { flops 1T link 1G latency 1us }\n",
+        few ? small : model, few ? "numbers" : "bytes");
+    Program *p = open_program(text, strlen(text), out);
+    arena_close(arena);
     if (define)
         p->sources[p->source_count++] = (Source){
             "-D", text_copy(p->arena, define, strlen(define)),
@@ -227,7 +234,7 @@ static void read_define(const char *text, size_t length, FILE *out)
     (void)length;
     if (!equals || equals == text || !equals[1])
         return;
-    follow(open_model(text, out), out);
+    follow(open_model(text, !whole, out), out);
 }
 
 static void read_split(const char *text, size_t length, FILE *out)
@@ -235,9 +242,9 @@ static void read_split(const char *text, size_t length, FILE *out)
     Arena *arena = arena_open();
     const char *file = text_format(
         arena,
-        MODEL "pipeline { stages 2 virtual 2 microbatches 4 "
-              "schedule interleaved split \"%.*s\" }\n",
-        (int)length, text);
+        "%spipeline { stages 2 virtual 2 microbatches 4 "
+        "schedule interleaved split \"%.*s\" }\n",
+        whole ? model : small, (int)length, text);
     read_pipe(file, strlen(file), out);
     arena_close(arena);
 }
@@ -280,7 +287,7 @@ static void read_order(const char *path, FILE *out)
 {
     static Program *made;
     if (!made) {
-        made = open_model(schedule_from(path), out);
+        made = open_model(schedule_from(path), false, out);
         if (!parse(made) || !check(made) || !graph(made) || !partition(made))
             exit(1);
     }
@@ -297,7 +304,7 @@ static void read_csv(const char *text, size_t length, FILE *out)
 {
     const char *path = keep(text, length);
     if (whole)
-        follow(open_model(schedule_from(path), out), out);
+        follow(open_model(schedule_from(path), false, out), out);
     else
         read_order(path, out);
 }
@@ -318,7 +325,7 @@ static void read_trace(const char *text, size_t length, FILE *out)
 {
     static Program *made;
     if (!made) {
-        made = open_model(NULL, out);
+        made = open_model(NULL, false, out);
         if (!plan(made))
             exit(1);
     }
