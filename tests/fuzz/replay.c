@@ -283,30 +283,23 @@ static const char *schedule_from(const char *path)
     return setting;
 }
 
-static void read_order(const char *path, FILE *out)
+/* Up to its messages, which the file may hold. */
+static bool read_order(Program *p, FILE *out)
 {
-    static Program *made;
-    if (!made) {
-        made = open_model(schedule_from(path), false, out);
-        if (!parse(made) || !check(made) || !graph(made) || !partition(made))
-            exit(1);
-    }
-    Program *p = copy_program(made);
-    bool good = schedule(p) && communicate(p);
-    if (good) {
-        dump(p, "schedule", out);
+    bool good = parse(p) && check(p) && import(p) && graph(p) && partition(p) &&
+                schedule(p) && communicate(p);
+    if (good)
         dump(p, "communicate", out);
-    }
-    close_program(p, good);
+    return good;
 }
 
 static void read_csv(const char *text, size_t length, FILE *out)
 {
-    const char *path = keep(text, length);
+    Program *p = open_model(schedule_from(keep(text, length)), !whole, out);
     if (whole)
-        follow(open_model(schedule_from(path), false, out), out);
+        follow(p, out);
     else
-        read_order(path, out);
+        close_program(p, read_order(p, out));
 }
 
 /* In a format that the length of the trace chooses. */
