@@ -34,6 +34,8 @@ words() {
     inspect:--all) echo m.pipe -D microbatches=400 ;;
     explain:--target | explain:--messages) echo m.pipe 1B40 -D flops=1G -D latency=1ms -D link=10k ;;
     explain:*) echo m.pipe 1B40 ;;
+    inspect:--messages) echo m.pipe -D flops=1G -D latency=1ms -D link=10k ;;
+    diff:--messages) echo m.pipe other.pipe -D flops=1G -D latency=1ms -D link=10k ;;
     diff:--schedule) echo m.pipe ;;
     diff:*) echo m.pipe other.pipe ;;
     check:--dump) echo m.pipe ;;
