@@ -292,12 +292,22 @@ static double clamp(double time, double most)
 /* A message that is there is copied: no slower than this. */
 static const double COPY_BYTES = 1e9, COPY_BEGINS = 100e-6;  // per second; s
 
+/* Where a rank waits for a message: at its receive or, if that is posted, where
+ * it is taken. */
+static const Node *taken(const Program *p, const Message *message)
+{
+    Action a = action_of(p, message->receive);
+    int take = find_node(p, is_back(a.kind) ? ACT_TAKE_B : ACT_TAKE_F, a.chunk,
+                         a.micro);
+    return &p->measured[take < 0 ? message->receive : take];
+}
+
 /* When a message is there: when the receiver had it, if that stood ready before
  * it was sent, or took longer than the copy; else it was there already. */
 static double arrival_of(const Program *p, const Message *message)
 {
     const Node *send = &p->measured[message->send],
-               *receive = &p->measured[message->receive];
+               *receive = taken(p, message);
     double copy = COPY_BEGINS +
                   message_bytes(p, message->boundary) / COPY_BYTES;
     bool waited = receive->start <= send->end ||
@@ -389,8 +399,7 @@ static Cost measured_cost(Program *p)
     for (int i = 0; i < p->message_count; i++) {
         const Message *message = &p->messages[i];
         double *least = &cost.delay[message->boundary],
-               time = p->measured[message->receive].end -
-                      p->measured[message->send].start;
+               time = taken(p, message)->end - p->measured[message->send].start;
         if (*least == 0 || time < *least)
             *least = time;
     }
