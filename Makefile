@@ -68,6 +68,10 @@ soak: packages
 	@$(MAKE) --no-print-directory all
 	@$(SH) tests/soak
 
+peers: packages
+	@$(MAKE) --no-print-directory all
+	@$(SH) tests/peers
+
 clean:
 	rm -rf $B out
 
@@ -200,5 +204,5 @@ $(LIB)/libpp_cuda_%.a: $B/objects
 include tests/rules.mk
 -include $(wildcard $B/*/*.d $B/*/*/*.d $B/*/*/*/*.d)
 
-.PHONY: all packages demo test bless bench soak install uninstall clean cuda FORCE
+.PHONY: all packages demo test bless bench soak peers install uninstall clean cuda FORCE
 .DELETE_ON_ERROR:
