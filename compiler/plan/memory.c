@@ -177,15 +177,15 @@ static void backward_blocks(Program *p, int c, int m)
     lives_for(p, find_block_of(p, BLOCK_DX, c, m), p->frames[c].dx, c, m);
 }
 
-/* The first entry that may write what a SEND has sent, and does not wait for it:
- * where it waits until the message has arrived, that is, the first one behind
- * its arrival. */
+/* The first entry that may write what a SEND has sent. Where a pair has one queue,
+ * receives are posted long before, so a message is on its way at once: its buffer
+ * is kept until it has arrived, or its rank would wait for that. */
 static int free_from(const Program *p, int rank, int send)
 {
     const Message *message = message_of(p, node_at(p, rank, send));
     double arrive = p->nodes[message->send].end;
     int entry = message->release;
-    while (meeting_of(p) != MEET_BLOCKING && entry < p->lists[rank].count &&
+    while (meeting_of(p) == MEET_PAIR && entry < p->lists[rank].count &&
            p->nodes[node_at(p, rank, entry)].start < arrive)
         entry++;
     return entry;
