@@ -18,8 +18,8 @@
  * where a rank has one queue for all others. And where messages take no time and
  * the times are those of the plan, nothing is later than without messages.
  *
- * Which times: those of the plan with a queue for each direction, then those of
- * the plan that this gives; or, as PyTorch does (torch 2.15, schedules.py,
+ * Which times: those of the plan whose receives block, then those of the plan
+ * that this gives; or, as PyTorch does (torch 2.15, schedules.py,
  * `_add_send_recv`), rounds in which every rank in turn does one thing if it
  * can. The plan that is done first is taken. */
 #include "communicate.h"
