@@ -91,6 +91,11 @@ static int end_of_cell(const Source *file, int begin)
     return end;
 }
 
+Span cell_span(Cell cell)
+{
+    return (Span){SOURCE_SCHEDULE, cell.begin, cell.end};
+}
+
 Span cell_at(const Program *p, int begin)
 {
     int end = end_of_cell(&p->schedule_source, begin);
@@ -167,8 +172,7 @@ static bool read_word(const char *text, int length, Found *found)
 
 static bool unknown_cell(Program *p, Cell cell)
 {
-    error_at(p, (Span){SOURCE_SCHEDULE, cell.begin, cell.end},
-             "%s is no action", cell_text(p, cell));
+    error_at(p, cell_span(cell), "%s is no action", cell_text(p, cell));
     help(p, "0F1 is stage, action, micro-batch; also 0B1, 0I1, 0W1, "
             "(0F1;0B0)OVERLAP_F_B, 0SEND_F1, 1RECV_F1, 0WAIT_SEND_F1, "
             "0REDUCE_GRAD, ...; or nothing");

@@ -32,6 +32,7 @@ typedef bool (*CsvUse)(void *context, Cell cell, Found found);
  * several actions. False: a cell is none, which is said, or `use` has stopped. */
 bool csv_read(Program *p, CsvUse use, void *context, int *rows, int *overlaps);
 bool csv_has_micro(int kind);
+Span cell_span(Cell cell);
 Span cell_at(const Program *p, int begin);                  // the cell that begins there
 Span row_at(const Program *p, int rank);                    // the whole row
 const char *cell_text(Program *p, Cell cell);               // for a terminal: `of its bytes`, cut where it is long

@@ -29,11 +29,6 @@
 
 enum { MOST_BYTES = 256 << 20 };
 
-Span cell_span(Cell cell)
-{
-    return (Span){SOURCE_SCHEDULE, cell.begin, cell.end};
-}
-
 bool wrong_cell(Import *x, Cell cell, const char *why)
 {
     error_at(x->p, cell_span(cell), "%s %s", cell_text(x->p, cell), why);

@@ -48,7 +48,6 @@ struct Import {
 };
 
 Slot slot_of(int kind);
-Span cell_span(Cell cell);
 /* They return false. */
 bool wrong_cell(Import *x, Cell cell, const char *why);     // after its text
 bool second_time(Import *x, Cell cell, int before);         // where the first one begins
