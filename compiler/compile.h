@@ -468,6 +468,7 @@ typedef enum {
 } Sums;
 
 bool prove(Program *p);
+bool prove_quietly(Program *p);                             // what is wrong is not said
 bool prove_messages(Program *p);                            // of lists without collectives: sound, and matched
 void prove_sums(Program *p);                                // of sound lists
 bool prove_memory(Program *p);                              // the same for the offsets, once they are chosen

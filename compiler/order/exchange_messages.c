@@ -13,8 +13,6 @@
 #include "exchange.h"
 #include "written.h"
 
-#include <stdlib.h>
-
 bool has_messages(const Import *x)
 {
     bool any = false;
@@ -203,16 +201,8 @@ static void bind_rows(Import *x)
 static void warn_of_pair(Import *x)
 {
     Program *p = x->p, other = *p;
-    char *said = NULL;
-    size_t length = 0;
-    if (p->meet == MEET_PAIR ||
-        !(other.diagnostics = open_memstream(&said, &length)))
-        return;
     other.meet = MEET_PAIR;
-    bool runs = communicate(&other) && prove(&other);
-    fclose(other.diagnostics);
-    free(said);
-    if (runs)
+    if (p->meet == MEET_PAIR || (communicate(&other) && prove_quietly(&other)))
         return;
     warning_at(p, row_at(p, 0),
                "with one queue for both directions of a pair of ranks, as in "

@@ -138,6 +138,19 @@ static void receive_for(Wires *wires, int rank, int entry)
         add_receive(p, rank, line->messages[line->taken], peer);
 }
 
+bool is_pair(const List *order, int entry)
+{
+    return entry + 1 < order->count && order->at[entry].pair;
+}
+
+void mark_phases(List *list, const List *order, int entry)
+{
+    if (entry <= order->steady)
+        list->steady = list->count;
+    if (entry <= order->cooldown)
+        list->cooldown = list->count;
+}
+
 void add_computes(Program *p, int rank, int first, int end)
 {
     const List *order = &p->order[rank];
@@ -165,17 +178,12 @@ static void rank_list(Wires *wires, int rank)
 {
     const List *order = &wires->p->order[rank];
     List *list = &wires->p->lists[rank];
-    for (int i = 0; i <= order->count; i++) {
-        if (i == order->steady)
-            list->steady = list->count;
-        if (i == order->cooldown)
-            list->cooldown = list->count;
-        if (i == order->count)
-            break;
-        bool pair = order->at[i].pair && i + 1 < order->count;
-        run_entries(wires, rank, i, i + pair);
-        i += pair;
+    for (int i = 0, end; i < order->count; i = end) {
+        mark_phases(list, order, i);
+        end = i + 1 + is_pair(order, i);
+        run_entries(wires, rank, i, end - 1);
     }
+    mark_phases(list, order, order->count);
 }
 
 static void find_ties(Program *p)
@@ -257,19 +265,14 @@ static void bound_lists(Program *p)
         const List *order = &p->order[r], *row = &p->rows[r];
         List *list = &p->lists[r];
         for (int i = 0, computes = 0; i < row->count; i++) {
-            if (computes == order->steady && is_compute(row->at[i].kind))
-                list->steady = list->count;
-            if (computes == order->cooldown && is_compute(row->at[i].kind))
-                list->cooldown = list->count;
+            if (is_compute(row->at[i].kind))
+                mark_phases(list, order, computes);
             if (posts && is_compute(row->at[i].kind))
                 add_take(p, r, row->at[i]);
             computes += is_compute(row->at[i].kind);
             push_action(p, list, row->at[i]);
         }
-        if (order->steady >= order->count)
-            list->steady = list->count;
-        if (order->cooldown >= order->count)
-            list->cooldown = list->count;
+        mark_phases(list, order, order->count);
     }
     add_collectives(p);
 }

@@ -8,6 +8,10 @@
 #include "compile.h"
 
 void open_lists(Program *p);
+bool is_pair(const List *order, int entry);                         // do it and the next run as one
+/* Before an entry of the order is added, and at its end: a phase begins with the
+ * last one that does not lie behind its beginning. */
+void mark_phases(List *list, const List *order, int entry);
 void add_receive(Program *p, int rank, Action maker, int from);     // of what the maker sends
 /* Entries [first, end) of the order, which run as one: TAKEs of what comes, they
  * themselves, SENDs of what goes. */

@@ -54,12 +54,6 @@ static Times new_times(Program *p)
     return times;
 }
 
-/* Do this entry and the next run as one. */
-static bool is_pair(const List *order, int entry)
-{
-    return entry + 1 < order->count && order->at[entry].pair;
-}
-
 static bool is_before(When a, When b)
 {
     return a.time < b.time || (a.time == b.time && a.turn < b.turn);
@@ -102,10 +96,7 @@ static void merge(Program *p, int rank, const When *when, const Maker **maker,
     const List *order = &p->order[rank];
     List *list = &p->lists[rank];
     for (int i = 0, end; i <= order->count; i = end) {
-        if (i <= order->steady)
-            list->steady = list->count;
-        if (i <= order->cooldown)
-            list->cooldown = list->count;
+        mark_phases(list, order, i);
         for (; *maker < last && (*maker)->to == rank &&
                (i == order->count || is_before((*maker)->when, when[i]));
              (*maker)++)
@@ -136,18 +127,6 @@ static Program open_trial(const Program *p, Meeting meet)
     trial.arena = arena_open();
     trial.meet = meet;
     return trial;
-}
-
-static bool proves(Program *trial)
-{
-    char *said = NULL;
-    size_t length = 0;
-    trial->diagnostics = open_memstream(&said, &length);
-    bool good = trial->diagnostics && prove(trial);
-    if (trial->diagnostics)
-        fclose(trial->diagnostics);
-    free(said);
-    return good;
 }
 
 /* What a pair makes leaves when both have ended, and nothing comes between. */
@@ -218,7 +197,7 @@ static void try_times(Program *p, Times *times, Times *next)
 {
     Program trial = open_trial(p, MEET_PAIR);
     merge_all(&trial, times);
-    times->makespan = proves(&trial) ? trial.makespan : INFINITY;
+    times->makespan = prove_quietly(&trial) ? trial.makespan : INFINITY;
     if (next && times->makespan < INFINITY)
         read_times(&trial, next);
     arena_close(trial.arena);
@@ -242,13 +221,13 @@ bool pair_lists(Program *p)
         times[i] = new_times(p);
     Program plan = open_trial(p, MEET_BLOCKING);
     queue_lists(&plan);
-    bool runs = proves(&plan);
-    if (runs) {
+    bool runs = prove_quietly(&plan), differ = runs && messages_take_time(p);
+    if (runs)
         read_times(&plan, &times[0]);
+    if (differ)
         count_rounds(&plan, &times[ROUNDS]);
-    }
     arena_close(plan.arena);
-    for (int i = 0; runs && messages_take_time(p) && i < ALL; i++) {
+    for (int i = 0; differ && i < ALL; i++) {
         try_times(p, &times[i], i + 1 < PLANS ? &times[i + 1] : NULL);
         best = times[i].makespan < times[best].makespan ? i : best;
     }

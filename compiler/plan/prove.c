@@ -13,22 +13,29 @@
  * each other, prove_run.c. */
 #include "prove.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/* Where a person has written it, if one has. */
+static bool wrong_there(Program *p, Span at, const char *what)
+{
+    if (at.source >= 0)
+        error_at(p, at, "%s", what);
+    else
+        error_plain(p, "%s", what);
+    return false;
+}
 
 static bool wrong(Prover *prover, int node, const char *why)
 {
     Program *p = prover->p;
     Place at = place_of(p, node);
     Origin from = origin_of(p, at.rank, action_of(p, node));
-    const char *what = text_format(
-        p->arena, "rank %d, action %d: %s%s: %s", at.rank, at.index,
-        action_text(p, action_of(p, node)),
-        from.at.source == SOURCE_SCHEDULE ? "" : from.text, why);
-    if (from.at.source >= 0)
-        error_at(p, from.at, "%s", what);
-    else
-        error_plain(p, "%s", what);
-    return false;
+    return wrong_there(
+        p, from.at,
+        text_format(p->arena, "rank %d, action %d: %s%s: %s", at.rank, at.index,
+                    action_text(p, action_of(p, node)),
+                    from.at.source == SOURCE_SCHEDULE ? "" : from.text, why));
 }
 
 /* ---- each list by itself: every action once, on its rank, after what it needs ---- */
@@ -320,10 +327,7 @@ static bool ends_differ(Prover *prover, int ordinal, const int *ends)
     const char *what = text_format(p->arena, texts[prover->both], ordinal,
                                    place_of(p, ends[0]).rank,
                                    place_of(p, ends[1]).rank, one, two);
-    if (from.at.source >= 0)
-        error_at(p, from.at, "%s", what);
-    else
-        error_plain(p, "%s", what);
+    wrong_there(p, from.at, what);
     if (prover->both && other.at.source >= 0)
         note_at(p, other.at, "the other end");
     return false;
@@ -507,4 +511,18 @@ bool prove(Program *p)
     join_ends(&prover);
     return collectives_match(&prover) && owners_come(&prover) &&
            runs_to_the_end(&prover);
+}
+
+bool prove_quietly(Program *p)
+{
+    FILE *heard = p->diagnostics;
+    char *said = NULL;
+    size_t length = 0;
+    p->diagnostics = open_memstream(&said, &length);
+    bool good = p->diagnostics && prove(p);
+    if (p->diagnostics)
+        fclose(p->diagnostics);
+    free(said);
+    p->diagnostics = heard;
+    return good;
 }
